@@ -1,0 +1,1 @@
+"""One MCP connection to every MCP server."""

@@ -1,0 +1,93 @@
+"""Every exception we raise, each with the fact it states and its error code.
+
+A :class:`ToolError` is what a client sees as ``{"error": {"code", "message", "details"?}}``.
+Its message says what happened *and* what to do next. Nothing here knows about trio or MCP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class EmceepeeError(Exception):
+    """Anything we raise on purpose."""
+
+
+class ToolError(EmceepeeError):
+    """A tool call that did not work out; the client gets its code, message and details."""
+
+    code: ClassVar[str] = "TOOL_ERR_EXECUTION_FAILED"
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def to_json(self) -> dict[str, Any]:
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.details:
+            error["details"] = dict(self.details)
+        return {"error": error}
+
+
+class ServerNotFound(ToolError):
+    """No server of that name."""
+
+    code = "TOOL_ERR_SERVER_NOT_FOUND"
+
+
+class NotFound(ToolError):
+    """No such tool of the backend, task, timer, request or resource."""
+
+    code = "TOOL_ERR_NOT_FOUND"
+
+
+class InvalidArguments(ToolError):
+    """The arguments are not what the tool takes."""
+
+    code = "TOOL_ERR_INVALID_ARGUMENTS"
+
+
+class LimitReached(ToolError):
+    """A bound was reached; the message says which."""
+
+    code = "TOOL_ERR_LIMIT"
+
+
+class Denied(ToolError):
+    """A policy forbids it; the message says which."""
+
+    code = "TOOL_ERR_DENIED"
+
+
+class ConnectFailed(ToolError):
+    """A connection could not be made."""
+
+    code = "TOOL_ERR_CONNECT_FAILED"
+
+
+class ServerDisconnected(ToolError):
+    """The connection was lost before the answer."""
+
+    code = "TOOL_ERR_SERVER_DISCONNECTED"
+
+
+class ExecutionFailed(ToolError):
+    """The backend answered with a JSON-RPC error, or the task ended without a result."""
+
+
+class TimedOut(ToolError):
+    """``call_timeout_ms``, or a wait that ended."""
+
+    code = "TOOL_ERR_TIMEOUT"
+
+
+class SessionGone(ToolError):
+    """The session ended under the call."""
+
+    code = "TOOL_ERR_SESSION_NOT_FOUND"
+
+
+class UnknownTool(EmceepeeError):
+    """Not a tool of ours: a JSON-RPC error, as the protocol says."""

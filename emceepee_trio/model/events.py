@@ -1,0 +1,193 @@
+"""The frozen union of things that can happen in a session.
+
+A class is one type of event; its fields are its data. The names on the wire follow from the
+names here: ``TaskCreated(task_id=…)`` travels as ``task_created`` with ``{"taskId": …}``, and a
+field that is None does not travel (`wire.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+Json: TypeAlias = Any
+"""A JSON value that is passed on as it came."""
+
+
+@attrs.frozen
+class TaskCreated:
+    task_id: str
+    tool_name: str
+    ttl: int
+
+
+@attrs.frozen
+class TaskCompleted:
+    task_id: str
+    tool_name: str
+
+
+@attrs.frozen
+class TaskFailed:
+    task_id: str
+    tool_name: str
+    error: str
+    reason: str | None = None
+
+
+@attrs.frozen
+class TaskCancelled:
+    task_id: str
+    tool_name: str
+    reason: str | None = None
+
+
+@attrs.frozen
+class TaskExpired:
+    task_id: str
+    tool_name: str
+    ttl: int
+
+
+@attrs.frozen
+class ElicitationRequest:
+    request_id: str
+    params: Mapping[str, Json]
+
+
+@attrs.frozen
+class SamplingRequest:
+    request_id: str
+    params: Mapping[str, Json]
+
+
+Lapse = Literal["timeout", "server_disconnected", "server_removed", "server_reconnected"]
+
+
+@attrs.frozen
+class ElicitationExpired:
+    request_id: str
+    reason: Lapse
+
+
+@attrs.frozen
+class SamplingExpired:
+    request_id: str
+    reason: Lapse
+
+
+@attrs.frozen
+class ElicitationCancelled:
+    request_id: str
+    reason: str
+
+
+@attrs.frozen
+class SamplingCancelled:
+    request_id: str
+    reason: str
+
+
+@attrs.frozen
+class Notification:
+    method: str
+    timestamp: str
+    params: Mapping[str, Json] | None = None
+
+
+@attrs.frozen
+class TimerExpired:
+    timer_id: str
+    message: str
+    fire_count: int
+
+
+@attrs.frozen
+class ServerAdded:
+    name: str
+    target: str
+    added_by: str
+
+
+@attrs.frozen
+class ServerRemoved:
+    name: str
+    target: str
+    removed_by: str
+
+
+@attrs.frozen
+class ServerConnected:
+    name: str
+    capabilities: Mapping[str, Json]
+    protocol_version: str
+
+
+@attrs.frozen
+class ServerDisconnected:
+    name: str
+    reason: str
+    was_intentional: bool
+
+
+@attrs.frozen
+class ProcessStarted:
+    name: str
+    pid: int
+
+
+@attrs.frozen
+class ProcessCrashed:
+    name: str
+    pid: int
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+@attrs.frozen
+class ProcessStopped:
+    name: str
+    pid: int
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+Happening: TypeAlias = (
+    TaskCreated
+    | TaskCompleted
+    | TaskFailed
+    | TaskCancelled
+    | TaskExpired
+    | ElicitationRequest
+    | SamplingRequest
+    | ElicitationExpired
+    | SamplingExpired
+    | ElicitationCancelled
+    | SamplingCancelled
+    | Notification
+    | TimerExpired
+    | ServerAdded
+    | ServerRemoved
+    | ServerConnected
+    | ServerDisconnected
+    | ProcessStarted
+    | ProcessCrashed
+    | ProcessStopped
+)
+"""What an event says. Who said it and when is the event's own (`Event`)."""
+
+
+@attrs.frozen
+class Event:
+    """One thing that happened, as it is kept and delivered."""
+
+    id: str
+    server: str
+    created_at: str
+    happening: Happening
+    size: int
+    """Bytes of its JSON, which is what the bounds count."""
+    count: int = 1
+    """Equal list_changed notices that collapsed into this one."""

@@ -1,0 +1,320 @@
+"""Strict JSON to frozen attrs classes, every problem at once and each with its path.
+
+Nothing is coerced: ``"5"`` is no integer, ``true`` is no number, an unknown key is a mistake.
+A class says what it takes with annotations and with :func:`field`; from the same two things
+:func:`json_schema` says it to a model. This module knows neither configuration nor tools.
+
+Understood: ``str int float bool None Any``, ``Literal``, ``X | Y``, ``tuple[X, ...]``, ``list[X]``,
+``Mapping[str, X]``, and attrs classes. A class with a method ``problems()`` is asked once its
+fields are right; it yields what is wrong between them, with paths relative to itself.
+
+Metadata of a field, all optional, keys as the arguments of :func:`field`: ``doc`` (what a reader is
+told), ``low`` and ``high`` (numbers), ``max_length`` (characters, or items), ``pattern`` (the
+whole string, or each string in it) and ``expected`` (what a mismatch is told), ``secret`` (values
+are never shown in problems or reprs).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin
+
+import attrs
+from cattrs import Converter
+
+from .problems import Expanded, Invalid, Problem, bounds, did_you_mean, join, kind, show
+from .schema import arms, is_list, is_literal, is_mapping, is_union, item_type, json_schema
+
+__all__ = ["Expanded", "Invalid", "Problem", "field", "json_schema", "structure"]
+
+T = TypeVar("T")
+
+
+def field(
+    default: Any = attrs.NOTHING,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    max_length: int | None = None,
+    pattern: str | None = None,
+    expected: str | None = None,
+    doc: str | None = None,
+    secret: bool | None = None,
+) -> Any:
+    """An attrs field with the metadata described above; without a default it is required."""
+    metadata = {
+        "low": low,
+        "high": high,
+        "max_length": max_length,
+        "pattern": pattern,
+        "expected": expected,
+        "doc": doc,
+        "secret": secret,
+    }
+    metadata = {key: value for key, value in metadata.items() if value is not None}
+    return attrs.field(default=default, repr=not secret, metadata=metadata)
+
+
+def structure(
+    data: object,
+    cls: type[T],
+    *,
+    path: str = "",
+    aliases: Mapping[str, str] = {},
+    json_strings: bool = False,
+) -> T:
+    """Make a *cls* of *data*.
+
+    *aliases* are other spellings of field names, in every class on the way. With *json_strings*
+    a list or an object may also come as a string that holds it as JSON.
+
+    Raises:
+        Invalid: with every problem, paths starting at *path*.
+    """
+    converter = _converter(tuple(sorted(aliases.items())), json_strings)
+    try:
+        return converter.structure(data, cls)
+    except _Wrong as wrong:
+        raise Invalid([mistake.problem(path) for mistake in wrong.mistakes]) from None
+
+
+# Structuring. A hook raises _Wrong with steps that start at its own value; whoever holds that
+# value puts the step to it in front. Values are written out only at the very end, so that a
+# secret field can hide them in everything below it.
+
+
+_NO_VALUE = object()
+
+
+@attrs.frozen
+class _Mistake:
+    steps: tuple[str | int, ...]
+    message: str
+    got: object = _NO_VALUE
+    hidden: bool = False
+    tail: str = ""
+    """The rest of the path, already written out."""
+
+    def under(self, key: str | int, hide: bool) -> _Mistake:
+        return attrs.evolve(self, steps=(key, *self.steps), hidden=self.hidden or hide)
+
+    def problem(self, path: str) -> Problem:
+        message = self.message
+        if self.got is not _NO_VALUE:
+            message += f", got {kind(self.got) if self.hidden else show(self.got)}"
+        return Problem(functools.reduce(join, self.steps, path) + self.tail, message)
+
+
+class _Wrong(Exception):
+    def __init__(self, *mistakes: _Mistake) -> None:
+        self.mistakes = mistakes
+
+
+Hook = Callable[[Any, Any], Any]
+
+
+def _expected(what: str, got: object) -> _Wrong:
+    return _Wrong(_Mistake((), f"expected {what}", got))
+
+
+def _string(value: Any, _: Any) -> str:
+    if not isinstance(value, str):
+        raise _expected("a string", value)
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise _expected("a string of valid Unicode", value)
+    return value
+
+
+def _integer(value: Any, _: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _expected("an integer", value)
+    return value
+
+
+def _number(value: Any, _: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            if math.isfinite(number := float(value)):
+                return number
+        except OverflowError:
+            pass
+    raise _expected("a number", value)
+
+
+def _boolean(value: Any, _: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _expected("true or false", value)
+    return value
+
+
+def _literal(value: Any, cls: Any) -> Any:
+    for choice in get_args(cls):
+        if value == choice and isinstance(value, bool) == isinstance(choice, bool):
+            return choice
+    choices = [show(choice) for choice in get_args(cls)]
+    raise _expected(f"one of {', '.join(choices)}" if choices[1:] else choices[0], value)
+
+
+_SCALARS: dict[Any, tuple[str, Hook]] = {
+    str: ("a string", _string),
+    int: ("an integer", _integer),
+    float: ("a number", _number),
+    bool: ("true or false", _boolean),
+}
+
+
+def _sort(cls: Any) -> str:
+    """What JSON a type takes, in the words of a problem."""
+    if cls in _SCALARS:
+        return _SCALARS[cls][0]
+    if is_literal(cls):
+        return " or ".join(map(show, get_args(cls)))
+    return "a list" if is_list(cls) else "an object"
+
+
+def _fits(value: object, cls: Any) -> bool:
+    """Whether *value* is the sort of JSON that *cls* takes; what is in it may still be wrong."""
+    if cls in _SCALARS or is_literal(cls):
+        try:
+            (_SCALARS[cls][1] if cls in _SCALARS else _literal)(value, cls)
+        except _Wrong:
+            return False
+        return True
+    return cls is Any or isinstance(value, list | tuple if is_list(cls) else Mapping)
+
+
+def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
+    """Where *value*, of the right type, leaves the bounds of its field."""
+    low, high = metadata.get("low"), metadata.get("high")
+    longest, pattern = metadata.get("max_length"), metadata.get("pattern")
+    match value:
+        case bool():
+            return
+        case int() | float():
+            if (low is not None and value < low) or (high is not None and value > high):
+                yield _Mistake((), f"out of range, expected {bounds(low, high)}", value)
+        case str():
+            if longest is not None and len(value) > longest:
+                yield _Mistake((), f"too long: {len(value)} characters, at most {longest}")
+            if pattern is not None and not re.fullmatch(pattern, value):
+                wanted = metadata.get("expected", f"to match {pattern}")
+                yield _Mistake((), f"expected {wanted}", value)
+        case tuple() | list() | Mapping():
+            if longest is not None and len(value) > longest:
+                yield _Mistake((), f"too many: {len(value)}, at most {longest}")
+            rest = {name: bound for name, bound in metadata.items() if name != "max_length"}
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            for key, item in items if rest else ():
+                yield from (mistake.under(key, False) for mistake in _breaches(item, rest))
+
+
+@functools.lru_cache(maxsize=16)
+def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Converter:
+    converter, renamed = Converter(), dict(aliases)
+
+    def parsed(value: object, cls: type) -> object:
+        """*value*, or the list or object that it spells."""
+        if not json_strings or not isinstance(value, str):
+            return value
+        try:
+            inner = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return inner if isinstance(inner, cls) else value
+
+    def each(items: Iterable[tuple[Any, Any]], cls: Any) -> dict[Any, Any]:
+        made, mistakes = {}, []
+        for key, item in items:
+            try:
+                made[key] = converter.structure(item, cls)
+            except _Wrong as wrong:
+                mistakes += [mistake.under(key, False) for mistake in wrong.mistakes]
+        if mistakes:
+            raise _Wrong(*mistakes)
+        return made
+
+    def a_list(value: Any, cls: Any) -> Any:
+        value = parsed(value, list)
+        if not isinstance(value, list | tuple):
+            raise _expected("a list", value)
+        made = each(enumerate(value), item_type(cls)).values()
+        return list(made) if (get_origin(cls) or cls) is list else tuple(made)
+
+    def a_mapping(value: Any, cls: Any) -> Any:
+        value = parsed(value, dict)
+        if not isinstance(value, Mapping):
+            raise _expected("an object", value)
+        return each(value.items(), item_type(cls))
+
+    def a_union(value: Any, cls: Any) -> Any:
+        if value is None and NoneType in get_args(cls):
+            return None
+        choices = arms(cls)
+        fitting = [arm for arm in choices if _fits(value, arm)] if choices[1:] else choices
+        for arm in fitting[:-1]:
+            try:
+                return converter.structure(value, arm)
+            except _Wrong:
+                continue
+        if not fitting:
+            raise _expected(" or ".join(map(_sort, choices)), value)
+        return converter.structure(value, fitting[-1])
+
+    def a_class(cls: Any) -> Hook:
+        fields = {a.name: a for a in attrs.fields(attrs.resolve_types(cls)) if a.init}
+
+        def hook(value: Any, _: Any) -> Any:
+            value = parsed(value, dict)
+            if not isinstance(value, Mapping):
+                raise _expected("an object", value)
+            mistakes: list[_Mistake] = []
+            written: dict[str, str] = {}
+            for key in map(str, value):
+                name = key if key in fields else renamed.get(key, key)
+                if name not in fields:
+                    hint = did_you_mean(key, fields)
+                    mistakes.append(_Mistake((), f"unknown key {show(key)}{hint}"))
+                elif name in written:
+                    mistakes.append(_Mistake((key,), f"given twice, also as {written[name]}"))
+                else:
+                    written[name] = key
+            made = {}
+            for name, a in fields.items():
+                key, hide = written.get(name, name), "secret" in a.metadata
+                if key not in value:
+                    if a.default is attrs.NOTHING:
+                        mistakes.append(_Mistake((key,), "missing"))
+                    continue
+                try:
+                    made[a.alias] = converter.structure(value[key], a.type)
+                    wrong = _Wrong(*_breaches(made[a.alias], a.metadata))
+                except _Wrong as exc:
+                    wrong = exc
+                mistakes += [mistake.under(key, hide) for mistake in wrong.mistakes]
+            if mistakes:
+                raise _Wrong(*mistakes)
+            instance = cls(**made)
+            for problem in getattr(instance, "problems", tuple)():
+                name = re.split(r"\W", problem.path, maxsplit=1)[0]
+                steps = (written.get(name, name),) if name else ()
+                mistakes.append(_Mistake(steps, problem.message, tail=problem.path[len(name) :]))
+            if mistakes:
+                raise _Wrong(*mistakes)
+            return instance
+
+        return hook
+
+    for scalar, (_, check) in _SCALARS.items():
+        converter.register_structure_hook(scalar, check)
+    converter.register_structure_hook_func(lambda cls: cls in (Any, object), lambda value, _: value)
+    converter.register_structure_hook_func(is_literal, _literal)
+    converter.register_structure_hook_func(is_list, a_list)
+    converter.register_structure_hook_func(is_mapping, a_mapping)
+    converter.register_structure_hook_func(is_union, a_union)
+    converter.register_structure_hook_factory(attrs.has, a_class)
+    return converter

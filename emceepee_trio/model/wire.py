@@ -1,0 +1,104 @@
+"""The model as the JSON that clients see, and back where it comes back.
+
+Field names are ours (snake_case) in the model. Events and questions travel in camelCase, because
+the specification spells them so; everything else travels as it is named. None does not travel.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import attrs
+import cattrs
+from cattrs.gen import make_dict_unstructure_fn, override
+
+from . import events
+from .events import Event, Happening
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339, UTC, milliseconds."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def dumps(value: object) -> str:
+    """Compact JSON, unicode as it is."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _converter(rename: Callable[[str], str]) -> cattrs.Converter:
+    converter = cattrs.Converter()
+
+    def hook_for(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
+        renamed: Any = {f.name: override(rename=rename(f.name)) for f in attrs.fields(cls)}
+        unstructure = make_dict_unstructure_fn(cls, converter, **renamed)
+
+        def without_nones(value: Any) -> dict[str, Any]:
+            return {k: v for k, v in unstructure(value).items() if v is not None}
+
+        return without_nones
+
+    converter.register_unstructure_hook_factory(attrs.has, hook_for)
+    converter.register_unstructure_hook(enum.Enum, lambda value: value.value)
+    # What came from a peer is JSON already and is not looked into again.
+    converter.register_unstructure_hook_func(lambda cls: cls is Any or _is_mapping(cls), _same)
+    return converter
+
+
+def _is_mapping(cls: object) -> bool:
+    return getattr(cls, "__origin__", cls) in {dict, Mapping}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_CAMEL = _converter(camel)
+_SNAKE = _converter(lambda name: name)
+
+
+def to_camel(value: object) -> dict[str, Any]:
+    """An attrs value with camelCase keys: events and questions."""
+    data: dict[str, Any] = _CAMEL.unstructure(value)
+    return data
+
+
+def to_snake(value: object) -> dict[str, Any]:
+    """An attrs value with its own names: tasks, timers, servers."""
+    data: dict[str, Any] = _SNAKE.unstructure(value)
+    return data
+
+
+EVENT_TYPES: Mapping[type, str] = {cls: snake(cls.__name__) for cls in get_args(events.Happening)}
+
+
+def event_type(happening: Happening) -> str:
+    return EVENT_TYPES[type(happening)]
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    data = to_camel(event.happening)
+    if event.count > 1:
+        data["count"] = event.count
+    return {
+        "id": event.id,
+        "type": event_type(event.happening),
+        "server": event.server,
+        "createdAt": event.created_at,
+        "data": data,
+    }

@@ -1,0 +1,60 @@
+"""Numbered items with a bounded memory, and readers who miss no wake-up.
+
+A cursor is the number of the last item a reader has seen. It belongs to the reader, so any
+number of readers wait without taking anything from each other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+import attrs
+import trio
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Feed(Generic[T]):
+    keep: int
+    """Items remembered. A reader that slept through more sees only the newest ones."""
+    _items: deque[tuple[int, T]] = attrs.field(factory=deque, init=False)
+    _last: int = attrs.field(default=0, init=False)
+    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    @property
+    def last(self) -> int:
+        """The cursor of a reader who wants only what comes from now on."""
+        return self._last
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def publish(self, item: T) -> None:
+        """Append and wake everybody. Synchronous: a publisher never waits for a reader."""
+        self._last += 1
+        self._items.append((self._last, item))
+        if len(self._items) > self.keep:
+            self._items.popleft()
+        news, self._news = self._news, trio.Event()
+        news.set()
+
+    def after(self, cursor: int) -> list[T]:
+        """What a reader at *cursor* has not seen."""
+        return [item for number, item in self._items if number > cursor]
+
+    async def wait_after(self, cursor: int) -> None:
+        """Park until there is something after *cursor*, or the feed is closed."""
+        await trio.lowlevel.checkpoint()
+        while self._last <= cursor and not self._closed:
+            # No checkpoint between the test and taking the event: a publish in between would
+            # wake nobody.
+            await self._news.wait()
+
+    def close(self) -> None:
+        """Let every reader go: they wait in tasks that the feed's owner does not own."""
+        self._closed = True
+        self._news.set()
