@@ -1,0 +1,41 @@
+"""The configuration: frozen classes with every default and bound, and how files become them.
+
+``settings`` are the keys, ``bounds`` the numbers that are not settings, ``files`` reads,
+``dialects`` knows other programs' files, ``reference`` writes the documentation.
+"""
+
+from __future__ import annotations
+
+from . import bounds
+from .files import ConfigError, Loaded, load, parse, server_from_arguments
+from .reference import reference_rst
+from .settings import (
+    OUR_NAME,
+    Config,
+    Health,
+    Http,
+    Limits,
+    Policy,
+    Reconnect,
+    Retry,
+    Server,
+)
+
+__all__ = [
+    "OUR_NAME",
+    "Config",
+    "ConfigError",
+    "Health",
+    "Http",
+    "Limits",
+    "Loaded",
+    "Policy",
+    "Reconnect",
+    "Retry",
+    "Server",
+    "bounds",
+    "load",
+    "parse",
+    "reference_rst",
+    "server_from_arguments",
+]

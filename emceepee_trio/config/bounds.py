@@ -1,0 +1,78 @@
+"""The numbers that are not settings: bounds of settings, of arguments, of what peers can grow."""
+
+from __future__ import annotations
+
+SECOND = 1000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+KIB = 1024
+MIB = 1024 * KIB
+
+MAX_EXECUTE_TIMEOUT_MS = HOUR
+"""``timeout_ms`` of execute_tool, and its default, at most."""
+
+MAX_AWAIT_TIMEOUT_MS = 15 * MINUTE
+"""``timeout_ms`` of await_activity, and its default, at most."""
+
+MIN_TASK_TTL_MS = 100
+MAX_TASK_TTL_MS = 30 * MINUTE
+"""``ttl_ms`` of a task is clamped to these; the default may not exceed them."""
+
+MAX_TIMERS = 100
+"""Active timers of a session; one more is refused."""
+
+MIN_TIMER_MS = 100
+MIN_INTERVAL_MS = SECOND
+MAX_TIMER_MS = DAY
+"""How long a timer may take, and how often one that repeats may fire."""
+
+MAX_TIMER_MESSAGE = 500
+"""Characters of a timer's message."""
+
+MAX_WAITERS = 64
+"""Calls of a session that may wait at once in await_activity or get_task_result."""
+
+MAX_CHILDREN = 500
+"""Child processes of the daemon; one more is not started."""
+
+MAX_STREAM_MESSAGES = 1000
+MAX_STREAM_BYTES = 8 * MIB
+"""What the streams of one session keep for readers who come back; the oldest goes first."""
+
+MAX_DELIVERY_EVENTS = 50
+MAX_DELIVERY_BYTES = 16 * KIB
+"""Events in one response; the rest stays undelivered and is announced as ``more``."""
+
+MAX_FULL_TOOLS_BYTES = 24 * KIB
+"""A list of tools longer than this comes as a summary, unless asked for in full."""
+
+MAX_LOGS_RETURNED = 500
+"""``limit`` of get_logs."""
+
+MAX_SEARCH_PATTERN = 200
+"""Characters of a regular expression that a client sends."""
+
+PROGRESS_EVERY_MS = 10 * SECOND
+"""A client that waits and sent a progress token hears of us at least this often."""
+
+RETRY_RESET_MS = MINUTE
+"""After so long connected, the count of attempts starts again."""
+
+HEALTH_JITTER = 0.1
+"""Share of the interval by which each health check is moved, so that they do not align."""
+
+HEALTH_TIMEOUT_MS = 10 * SECOND
+"""A health check without an answer for so long has failed."""
+
+HEALTH_RECHECK_MS = 10 * SECOND
+"""The pause between health checks after a failed one."""
+
+HEALTH_FAILURES = 3
+"""Failed checks in a row after which the connection counts as lost."""
+
+UNUSED_SESSION_MS = 2 * MINUTE
+"""How long a session lives whose client only ever initialized."""
+
+MAX_CONFIG_BYTES = 16 * MIB
+"""A configuration file longer than this is refused; whole client state files fit."""

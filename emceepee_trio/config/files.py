@@ -1,0 +1,258 @@
+"""Reading configurations: every accepted shape, variables, paths, and every problem at once.
+
+What the settings mean is in ``settings``, what other programs call them in ``dialects``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ..errors import EmceepeeError
+from ..model import jsonc
+from ..model.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
+from ..model.strict import structure
+from ..model.variables import expand
+from .bounds import MAX_CONFIG_BYTES
+from .dialects import ALIASES, IGNORED_AT_TOP, translate
+from .settings import Config, Server
+
+_SERVERS = ("servers", "mcpServers", "mcpClients")
+_SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")
+
+
+class ConfigError(EmceepeeError):
+    """A configuration that cannot be used; every problem is a line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = list(problems)
+
+
+@attrs.frozen
+class Loaded:
+    """A configuration, and what its author should know about it."""
+
+    config: Config
+    warnings: tuple[str, ...] = ()
+
+
+def load(path: Path, environ: Mapping[str, str] = os.environ) -> Loaded:
+    """Read the configuration at *path*.
+
+    Raises:
+        ConfigError: it is missing, unreadable, or wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+        if len(content) > MAX_CONFIG_BYTES:
+            raise ConfigError([Problem("", f"{path}: longer than {MAX_CONFIG_BYTES} bytes")])
+        data = jsonc.loads(content.decode("utf-8-sig"))
+    except OSError as exc:
+        raise ConfigError([Problem("", f"cannot read {path}: {exc.strerror}")]) from None
+    except UnicodeDecodeError as exc:
+        where = f"byte {exc.start}" if exc.start else "its first byte"
+        raise ConfigError([Problem("", f"{path}: not UTF-8, see {where}")]) from None
+    except jsonc.SyntaxProblem as exc:
+        raise ConfigError([Problem("", f"{path}: {exc}")]) from None
+    return parse(data, folder=path.absolute().parent, environ=environ)
+
+
+def parse(data: object, *, folder: Path, environ: Mapping[str, str]) -> Loaded:
+    """Make a configuration of *data*; relative paths in it start at *folder*.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    reading = _Reading(folder, environ)
+    try:
+        config = reading.config(data)
+    except RecursionError:
+        raise ConfigError([Problem("", "nested too deeply")]) from None
+    if reading.problems:
+        raise ConfigError(reading.problems)
+    return Loaded(config, tuple(reading.warnings))
+
+
+def server_from_arguments(arguments: Mapping[str, object]) -> Server:
+    """A server that a client adds: the same rules, but neither variables nor a folder.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    given = {key: value for key, value in arguments.items() if value is not None}
+    try:
+        server = _resolved(structure(given, Server, aliases=ALIASES), None, os.environ)
+    except Invalid as exc:
+        raise ConfigError(exc.problems) from None
+    problems = []
+    if server.cwd is not None and not Path(server.cwd).is_absolute():
+        problems.append(Problem("cwd", f"expected an absolute path, got {show(server.cwd)}"))
+    if server.command is not None and _is_relative(server.command):
+        problems.append(Problem("command", "expected an absolute path, or a name on the PATH"))
+    if problems:
+        raise ConfigError(problems)
+    return server
+
+
+@attrs.define(eq=False)
+class _Reading:
+    """One configuration being read; what is wrong with it gathers here."""
+
+    folder: Path
+    environ: Mapping[str, str]
+    problems: list[Problem] = attrs.field(factory=list, init=False)
+    warnings: list[str] = attrs.field(factory=list, init=False)
+    servers: dict[str, tuple[str, Server | None]] = attrs.field(factory=dict, init=False)
+    """By name: where it is written, and what became of it."""
+
+    def problem(self, path: str, message: str) -> None:
+        self.problems.append(Problem(path, message))
+
+    def config(self, data: object) -> Config:
+        if not isinstance(data, Mapping):
+            self.problem("", f"expected an object, got {kind(data)}")
+            return Config()
+        self.repeats(data, "")
+        settings, strangers = {}, []
+        for key, value in data.items():
+            if key in _SERVERS:
+                self.collect(key, value)
+            elif ALIASES.get(key, key) in _SETTINGS:
+                settings[key] = self.expanded(value, join("", key), self.problems)
+            elif key in IGNORED_AT_TOP:
+                self.warnings.append(f"{key}: ignored, it means nothing here")
+            elif key != "$schema":
+                strangers.append(key)
+        self.unknown(strangers, shared="mcpServers" in data)
+        try:
+            config = structure(settings, Config, aliases=ALIASES)
+        except Invalid as exc:
+            unclear = {problem.path for problem in self.problems}
+            self.problems += [problem for problem in exc.problems if problem.path not in unclear]
+            return Config()
+        if len(self.servers) > config.limits.servers:
+            self.problem(
+                "limits.servers",
+                f"{len(self.servers)} servers, expected at most {config.limits.servers}",
+            )
+        made = tuple(server for _, server in self.servers.values() if server is not None)
+        return attrs.evolve(config, servers=made)
+
+    def unknown(self, keys: Sequence[str], *, shared: bool) -> None:
+        """Keys at the top that are not ours: another program's, if it *shares* the file."""
+        known = (*_SERVERS, *_SETTINGS)
+        others = [key for key in keys if shared and not did_you_mean(key, known, cutoff=0.8)]
+        for key in keys:
+            if key not in others:
+                self.problem("", f"unknown key {show(key)}{did_you_mean(key, known)}")
+        if others:
+            shown = ", ".join(map(show, others[:5])) + (", …" if others[5:] else "")
+            self.warnings.append(f"ignored what is not ours: {shown}")
+
+    def collect(self, key: str, value: object) -> None:
+        if isinstance(value, Mapping):
+            self.repeats(value, key)
+            for name, entry in value.items():
+                self.add(entry, join(key, name), name)
+        elif isinstance(value, list) and key == "servers":
+            for i, entry in enumerate(value):
+                self.add(entry, join(key, i), None)
+        else:
+            expected = "a list or an object" if key == "servers" else "an object"
+            self.problem(key, f"expected {expected}, got {kind(value)}")
+
+    def add(self, written: object, path: str, key: str | None) -> None:
+        """Read one server; *key* is its name where names are keys."""
+        if not isinstance(written, Mapping):
+            return self.problem(path, f"expected an object, got {kind(written)}")
+        self.repeats(written, path)
+        entry = translate(written, path)
+        self.warnings += entry.warnings
+        self.problems += entry.problems
+        if key is not None:
+            if entry.values.get("name", key) != key:
+                self.warnings.append(f"{join(path, 'name')}: ignored, {show(key)} is the name")
+            entry.values["name"] = key
+        missing: list[Problem] = []
+        values = {k: self.expanded(v, join(path, k), missing) for k, v in entry.values.items()}
+        if key is not None:
+            values["name"] = key
+        name = values.get("name")
+        server, wrong = self.built(values, path, unclear={problem.path for problem in missing})
+        if values.get("disabled") is True:
+            # It will not be started, so what its variables stand for does not matter.
+            missing = []
+            if server is None and not wrong and isinstance(name, str):
+                server = Server(name, disabled=True)
+        at_name = join(path, "name")
+        self.problems += missing
+        for problem in wrong:
+            at_key = key is not None and problem.path == at_name
+            self.problems.append(attrs.evolve(problem, path=path) if at_key else problem)
+        if isinstance(name, str):
+            if name in self.servers:
+                where = path if key is not None else at_name
+                also = self.servers[name][0]
+                return self.problem(where, f"duplicate name {show(name)}, also at {also}")
+            self.servers[name] = (path, server)
+        return None
+
+    def built(
+        self, values: Mapping[str, Any], path: str, *, unclear: Collection[str]
+    ) -> tuple[Server | None, list[Problem]]:
+        """The server, or what is wrong with it beside what is *unclear* anyway."""
+        try:
+            server = structure(values, Server, path=path, aliases=ALIASES)
+        except Invalid as exc:
+            return None, [problem for problem in exc.problems if problem.path not in unclear]
+        return _resolved(server, self.folder, self.environ), []
+
+    def expanded(self, value: Any, path: str, problems: list[Problem]) -> Any:
+        """*value* with the variables filled in, in every string of it."""
+        if isinstance(value, Mapping):
+            self.repeats(value, path)
+            return {k: self.expanded(v, join(path, k), problems) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.expanded(v, join(path, i), problems) for i, v in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+        text, complaints = expand(value, self.environ)
+        problems += [Problem(path, complaint) for complaint in complaints]
+        return text if text == value else Expanded.of(text, value)
+
+    def repeats(self, value: Mapping[str, object], path: str) -> None:
+        for key in jsonc.repeated_keys(value):
+            self.problem(join(path, key), "given twice")
+
+
+def _resolved(server: Server, folder: Path | None, environ: Mapping[str, str]) -> Server:
+    """With ``~`` and, if there is a *folder*, relative paths made absolute."""
+    cwd, command = server.cwd, server.command
+    if cwd is not None:
+        cwd = _from(folder, _at_home(cwd, environ))
+    if command is not None:
+        command = _at_home(command, environ)
+        if _is_relative(command):
+            command = _from(folder, command)
+    return attrs.evolve(server, cwd=cwd, command=command)
+
+
+def _is_relative(command: str) -> bool:
+    """A path that starts nowhere; a bare name is looked up on the PATH."""
+    return "/" in command and not Path(command).is_absolute()
+
+
+def _from(folder: Path | None, path: str) -> str:
+    return str(folder / path) if folder is not None else path
+
+
+def _at_home(path: str, environ: Mapping[str, str]) -> str:
+    if (path == "~" or path.startswith("~/")) and environ.get("HOME"):
+        return environ["HOME"] + path[1:]
+    return path
