@@ -1,0 +1,159 @@
+"""What a backend says of its own accord, handed on to whoever owns it.
+
+Sampling, elicitation, roots, logging and every other notification arrive here as the dicts that
+came. Notifications are handled synchronously in the order of the wire (the dispatcher's receive
+loop calls :meth:`Callbacks.heard` before it looks at the next message), so nothing overtakes and
+nothing needs a queue. This module knows no session: it talks to a :class:`Host`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+import attrs
+from mcp import MCPError
+from mcp.shared.dispatcher import DispatchContext
+from mcp.shared.transport_context import TransportContext
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+
+from ..model.events import Happening, Json
+
+Params = Mapping[str, Json]
+Kind = Literal["elicitation", "sampling"]
+LogSource = Literal["protocol", "stderr", "stdout"]
+Abandoned = Literal[
+    "withdrawn_by_server",
+    "call_ended",
+    "server_disconnected",
+    "server_removed",
+    "server_reconnected",
+]
+"""Why nobody waits for an answer any more. ``call_ended``: the call that a modern backend
+interrupted to ask was itself cancelled or has expired."""
+OnProgress = Callable[[Params], None]
+
+LIST_CHANGED = {
+    "notifications/tools/list_changed": ("tools",),
+    "notifications/resources/list_changed": ("resources", "resource_templates"),
+    "notifications/prompts/list_changed": ("prompts",),
+}
+"""Which of our lists each notice makes stale."""
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+"""An answer to our own listening, not news."""
+
+
+STDERR_TAIL = 20
+"""Lines of stderr that an error shows."""
+
+
+class Host(Protocol):
+    """Who owns a backend: a session."""
+
+    def publish(self, server: str, happening: Happening) -> None: ...
+
+    def notified(self, server: str, method: str, params: Params | None) -> None: ...
+
+    def logged(
+        self,
+        server: str,
+        source: LogSource,
+        level: str,
+        data: Json,
+        logger: str | None = None,
+    ) -> None: ...
+
+    async def ask(
+        self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
+    ) -> dict[str, Any]:
+        """Park until the client answers.
+
+        *abandoned* says why, should this be cancelled. Raises `MCPError` for the backend.
+        """
+        ...
+
+    def roots(self) -> list[dict[str, Any]]: ...
+
+
+@attrs.define(eq=False)
+class Callbacks:
+    """The receiving side of one connection."""
+
+    server: str
+    host: Host
+    stale: Callable[[str], None]
+    """Told which list of ours has changed."""
+    why_over: Callable[[], Abandoned]
+    """Why the connection ends, for questions that are open then."""
+    progress: dict[str | int, OnProgress] = attrs.field(factory=dict, init=False)
+    """By progress token; entries belong to the requests that put them here."""
+    stderr: deque[str] = attrs.field(factory=lambda: deque(maxlen=STDERR_TAIL), init=False)
+    """Its last lines, which usually say why a start failed."""
+    on_acknowledged: Callable[[Params], None] | None = attrs.field(default=None, init=False)
+
+    async def asked(
+        self,
+        context: DispatchContext[TransportContext],
+        method: str,
+        params: Params | None,
+    ) -> dict[str, Any]:
+        """A request of a backend of the handshake era."""
+
+        def abandoned() -> Abandoned:
+            return "withdrawn_by_server" if context.cancel_requested.is_set() else self.why_over()
+
+        return await self.answer(method, params, abandoned)
+
+    async def answer(
+        self, method: str, params: Params | None, abandoned: Callable[[], Abandoned]
+    ) -> dict[str, Any]:
+        if method == "ping":
+            return {}
+        if method == "roots/list":
+            return {"roots": self.host.roots()}
+        if method == "elicitation/create":
+            self._check(params, "message")
+            return await self.host.ask(self.server, "elicitation", params or {}, abandoned)
+        if method == "sampling/createMessage":
+            self._check(params, "messages")
+            return await self.host.ask(self.server, "sampling", params or {}, abandoned)
+        raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
+
+    @staticmethod
+    def _check(params: Params | None, key: str) -> None:
+        if params is None or key not in params:
+            raise MCPError(code=INVALID_PARAMS, message=f"missing {key!r}")
+
+    def wrote_to_stderr(self, line: str) -> None:
+        self.stderr.append(line)
+        self.host.logged(self.server, "stderr", "info", line)
+
+    def made_noise(self, line: str) -> None:
+        """A line on its standard output that is no message."""
+        self.host.logged(self.server, "stdout", "info", line)
+
+    def heard(self, method: str, params: Params | None) -> bool:
+        """A notification, in the order of the wire. Always consumed."""
+        if method == "notifications/progress":
+            token = (params or {}).get("progressToken")
+            if isinstance(token, str | int) and (on_progress := self.progress.get(token)):
+                on_progress(params or {})
+        elif method == "notifications/message":
+            said = params or {}
+            self.host.logged(
+                self.server,
+                "protocol",
+                str(said.get("level", "info")),
+                said.get("data"),
+                said.get("logger"),
+            )
+        elif method == ACKNOWLEDGED:
+            if self.on_acknowledged is not None:
+                self.on_acknowledged(params or {})
+        elif method != "notifications/cancelled":  # which the dispatcher has applied
+            for name in LIST_CHANGED.get(method, ()):
+                self.stale(name)
+            self.host.notified(self.server, method, params)
+        return True

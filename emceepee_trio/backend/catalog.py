@@ -1,0 +1,118 @@
+"""What one backend offers: its lists, every page of them, as the dicts that came.
+
+A list is fetched when somebody asks and kept until the backend says that it changed or the
+connection is replaced; after a loss the old one is still served, marked stale. `allowed_tools`
+applies to what is listed and to what may be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Literal, TypeAlias
+
+import attrs
+from mcp import MCPError
+from mcp_types import METHOD_NOT_FOUND
+
+from ..errors import ExecutionFailed
+from .client import Client
+
+List: TypeAlias = Literal["tools", "resources", "resource_templates", "prompts"]
+Entries: TypeAlias = list[dict[str, Any]]
+
+
+@attrs.frozen
+class _Source:
+    method: str
+    key: str
+    capability: str
+    optional: bool = False
+
+
+SOURCES: Mapping[List, _Source] = {
+    "tools": _Source("tools/list", "tools", "tools"),
+    "resources": _Source("resources/list", "resources", "resources"),
+    # Many servers with resources know no templates and say so with an error.
+    "resource_templates": _Source(
+        "resources/templates/list", "resourceTemplates", "resources", optional=True
+    ),
+    "prompts": _Source("prompts/list", "prompts", "prompts"),
+}
+
+PAGES = 1000
+"""A list that goes on longer is cut off with an error: its server is making it up."""
+
+
+@attrs.define(eq=False)
+class Catalog:
+    """The lists of one backend in one session."""
+
+    server: str
+    allowed_tools: tuple[str, ...] | None
+    _kept: dict[List, Entries] = attrs.field(factory=dict, init=False)
+    _fresh: set[List] = attrs.field(factory=set, init=False)
+    _version: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    def stale(self, name: str) -> None:
+        """The backend says that this list has changed."""
+        self._fresh.discard(name)
+        self._version[name] = self._version.get(name, 0) + 1
+
+    def all_stale(self) -> None:
+        """The connection is another one now, or none."""
+        for name in SOURCES:
+            self.stale(name)
+
+    def kept(self, name: List) -> Entries | None:
+        """What is remembered, however old."""
+        return self._kept.get(name)
+
+    def allows(self, tool: str) -> bool:
+        return self.allowed_tools is None or any(
+            fnmatchcase(tool, pattern) for pattern in self.allowed_tools
+        )
+
+    async def get(self, name: List, client: Client) -> Entries:
+        """The whole list, fetched if need be.
+
+        Raises:
+            MCPError: what the backend said instead.
+        """
+        if name in self._fresh:
+            return self._kept[name]
+        version = self._version.get(name, 0)
+        entries = await self._fetch(SOURCES[name], client)
+        if name == "tools":
+            entries = [entry for entry in entries if self.allows(str(entry.get("name")))]
+        # A change told while the pages came is newer than the pages.
+        if version == self._version.get(name, 0):
+            self._fresh.add(name)
+        self._kept[name] = entries
+        return entries
+
+    async def _fetch(self, source: _Source, client: Client) -> Entries:
+        if source.capability not in client.negotiated.capabilities:
+            return []
+        entries: Entries = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            try:
+                page = await client.request(source.method, {"cursor": cursor} if cursor else None)
+            except MCPError as error:
+                if source.optional and error.error.code == METHOD_NOT_FOUND:
+                    return []
+                raise
+            items = page.get(source.key)
+            entries += [item for item in items or () if isinstance(item, dict)]
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                return entries
+            if cursor in seen or len(seen) == PAGES:
+                raise ExecutionFailed(
+                    f"server {self.server!r} pages its {source.key} in a circle; "
+                    "this is a fault of that server",
+                    {"nextCursor": cursor},
+                )
+            seen.add(cursor)

@@ -1,0 +1,206 @@
+"""One negotiated connection: requests go out, and what the backend answers comes back as it came.
+
+It sits directly on the SDK's dispatcher, because the SDK's client session parses answers into
+models that drop vendor fields and whole results. What the session would have done is done here:
+the envelope that a modern backend wants on every request, the headers of its HTTP transport, and
+the rounds in which it asks for input. Knows no transport and no session.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CONNECTION_CLOSED,
+    LOG_LEVEL_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from .callbacks import Abandoned, Callbacks, OnProgress, Params
+
+CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
+CAPABILITIES: dict[str, Any] = {
+    "sampling": {"tools": {}, "context": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "roots": {"listChanged": True},
+}
+"""What we can do for a backend: everything, because a person or a model answers in the end."""
+
+OUTBOX = 256
+"""Notifications on their way to the backend. One that finds the box full is dropped: it is a
+courtesy (a cancellation, roots have changed) to a peer that has stopped reading."""
+
+DEFAULT_LOG_LEVEL = "info"
+"""Modern backends log only what a request asks for."""
+
+
+@attrs.frozen
+class Negotiated:
+    """What both sides agreed on, and what the backend says of itself."""
+
+    protocol_version: str
+    capabilities: Mapping[str, Any]
+    server_info: Mapping[str, Any]
+    instructions: str | None
+
+    @property
+    def is_modern(self) -> bool:
+        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def closed_under(error: MCPError) -> bool:
+    """Whether the dispatcher says so itself: peers send the same code for errors of their own."""
+    return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
+
+
+@attrs.define(eq=False)
+class Client:
+    """Callable from any task; its lifetime belongs to `connect.open_client`."""
+
+    dispatcher: JSONRPCDispatcher[Any]
+    callbacks: Callbacks
+    negotiated: Negotiated
+    over: trio.Event = attrs.field(factory=trio.Event)
+    """Set once, by whoever notices first that nothing will come any more."""
+    log_level: str = DEFAULT_LOG_LEVEL
+    _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1_000_000), init=False)
+    """Ours, so that a call knows its id before its answer. Plain integers, far above those the
+    dispatcher takes: some servers choke on strings."""
+    _outbox: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
+        factory=lambda: trio.open_memory_channel[Any](OUTBOX), init=False
+    )
+
+    async def request(
+        self,
+        method: str,
+        params: Params | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        tool: Params | None = None,
+    ) -> dict[str, Any]:
+        """Send, wait, and answer the backend's questions on the way.
+
+        *tool* is the listed entry of a tool that is called; its schema may name arguments that
+        travel as headers too. Cancelling this sends the backend a cancellation.
+
+        Raises:
+            MCPError: the backend's error, as it came, or that the connection is gone.
+        """
+        result = await self._exchange(method, params, on_progress, tool)
+        while result.get("resultType") == "input_required":
+            answers = await self._answer_all(result.get("inputRequests") or {})
+            again = dict(params or {}) | {"inputResponses": answers}
+            if "requestState" in result:
+                again["requestState"] = result["requestState"]
+            result = await self._exchange(method, again, on_progress, tool)
+        return result
+
+    async def _exchange(
+        self,
+        method: str,
+        params: Params | None,
+        on_progress: OnProgress | None,
+        tool: Params | None,
+    ) -> dict[str, Any]:
+        request_id = next(self._ids)
+        body, options = self._envelope(method, dict(params or {}), tool)
+        # The dispatcher's own courtesy is a shielded write of up to five seconds.
+        options |= {"request_id": request_id, "cancel_on_abandon": False}
+        if on_progress is not None:
+            body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
+            self.callbacks.progress[request_id] = on_progress
+        try:
+            return await self.dispatcher.send_raw_request(method, body or None, options)
+        except trio.Cancelled:
+            gone = {"requestId": request_id, "reason": "no longer wanted"}
+            self.notify("notifications/cancelled", gone)
+            raise
+        except MCPError as error:
+            if closed_under(error):
+                self.over.set()
+            raise
+        finally:
+            self.callbacks.progress.pop(request_id, None)
+
+    def _envelope(
+        self, method: str, params: dict[str, Any], tool: Params | None
+    ) -> tuple[dict[str, Any], CallOptions]:
+        agreed = self.negotiated
+        headers = {MCP_PROTOCOL_VERSION_HEADER: agreed.protocol_version}
+        if agreed.is_modern:
+            params["_meta"] = {
+                LOG_LEVEL_META_KEY: self.log_level,
+                **params.get("_meta", {}),
+                **modern_meta(agreed.protocol_version),
+            }
+            headers[MCP_METHOD_HEADER] = method
+            named = params.get(NAME_BEARING_METHODS.get(method, ""))
+            if isinstance(named, str):
+                headers[MCP_NAME_HEADER] = encode_header_value(named)
+            if tool is not None and isinstance(schema := tool.get("inputSchema"), dict):
+                headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments", {}))
+        return params, {"headers": headers}
+
+    async def _answer_all(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        answers: dict[str, Any] = {}
+
+        def abandoned() -> Abandoned:
+            return self.callbacks.why_over() if self.over.is_set() else "call_ended"
+
+        async def answer(key: str, method: str, params: Params | None) -> None:
+            try:
+                answers[key] = await self.callbacks.answer(method, params, abandoned)
+            except MCPError as error:
+                # The modern era has no error answers; for a question, "cancel" is closest.
+                answers[key] = {"action": "cancel"}
+                if method != "elicitation/create":
+                    refused.append(error)
+
+        refused: list[MCPError] = []
+        async with trio.open_nursery() as nursery:
+            for key, request in asked.items():
+                nursery.start_soon(answer, key, request.get("method", ""), request.get("params"))
+        if refused:
+            raise refused[0]
+        return answers
+
+    def notify(self, method: str, params: Params | None = None) -> None:
+        """Put a notification into the outbox. Synchronous: also callable while cancelled."""
+        try:
+            self._outbox[0].send_nowait((method, params))
+        except (trio.WouldBlock, trio.BrokenResourceError):
+            pass
+
+    async def deliver_outbox(self) -> None:
+        """Write what :meth:`notify` collects; one task of the connection runs this."""
+        async with self._outbox[1] as outbox:
+            async for method, params in outbox:
+                await self.dispatcher.notify(method, params)
+
+
+def modern_meta(protocol_version: str) -> dict[str, Any]:
+    return {
+        PROTOCOL_VERSION_META_KEY: protocol_version,
+        CLIENT_INFO_META_KEY: CLIENT_INFO,
+        CLIENT_CAPABILITIES_META_KEY: CAPABILITIES,
+    }

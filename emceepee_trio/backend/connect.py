@@ -1,0 +1,276 @@
+"""Opening a connection: the only place that builds transports and negotiates an era.
+
+A connection is opened and closed in one task, innermost first; whoever enters :func:`open_client`
+leaves it, uncancelled if the backend shall hear of it (a DELETE, the end of its standard input).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+
+from ..config import Server
+from ..errors import ConnectFailed
+from .callbacks import Callbacks
+from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
+from .http import HttpTransport, open_http
+from .process import Process, open_process
+from .spec import child_environment, command_line
+
+PROBE = 2.0
+"""Seconds a stdio server has to answer `server/discover` before it is taken for an older one. An
+older server may stay silent on a method it does not know."""
+
+Era: TypeAlias = Literal["handshake", "modern"]
+Eras: TypeAlias = dict[tuple[str | None, ...], Era]
+"""What servers turned out to speak, by how they are reached; shared by all sessions."""
+
+
+@attrs.frozen
+class Streams:
+    """A transport, ready for a dispatcher."""
+
+    reads: Any
+    writes: Any
+    process: Process | None = None
+    http: HttpTransport | None = None
+
+
+class _DiedOfProbe(Exception):
+    """The server ended when it was asked something it did not know."""
+
+
+@asynccontextmanager
+async def open_client(
+    server: Server,
+    callbacks: Callbacks,
+    eras: Eras,
+    *,
+    limit: int,
+    on_streams: Callable[[Streams], None],
+) -> AsyncGenerator[Client]:
+    """Connect, negotiate, yield the client, close.
+
+    The client's :attr:`~.client.Client.over` is set when the connection is lost; leaving is up
+    to the caller. *on_streams* is told of the transport before anything is said on it.
+
+    Raises:
+        ConnectFailed: the command does not exist, or the server is not one.
+        MCPError: the server refused.
+    """
+    key = _reached_by(server)
+    era = eras.get(key) if server.era == "auto" else server.era
+    works = died = False
+    try:
+        async with _open_connection(server, callbacks, era, limit, on_streams) as client:
+            works = True
+            eras[key] = "modern" if client.negotiated.is_modern else "handshake"
+            yield client
+    except* _DiedOfProbe:
+        died = True
+    finally:
+        if not works:  # it may have been replaced by another version: ask again next time
+            eras.pop(key, None)
+    if died:
+        async with _open_connection(server, callbacks, "handshake", limit, on_streams) as client:
+            eras[key] = "handshake"
+            yield client
+
+
+def _reached_by(server: Server) -> tuple[str | None, ...]:
+    return (server.url, server.command, *server.args)
+
+
+@asynccontextmanager
+async def _open_connection(
+    server: Server,
+    callbacks: Callbacks,
+    era: Era | None,
+    limit: int,
+    on_streams: Callable[[Streams], None],
+) -> AsyncGenerator[Client]:
+    over = trio.Event()
+    async with _open_streams(server, callbacks, limit) as streams:
+        on_streams(streams)
+        reads: Any = _Watched(streams.reads, over)
+        dispatcher = JSONRPCDispatcher[Any](reads, streams.writes)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(_run_dispatcher, dispatcher, callbacks)
+            negotiated = await _negotiate(dispatcher, era, streams.process)
+            client = Client(dispatcher, callbacks, negotiated, over)
+            if streams.http is not None:
+                streams.http.on_session_lost = over.set
+            if not negotiated.is_modern:
+                await dispatcher.notify(
+                    "notifications/initialized",
+                    None,
+                    {"headers": {"mcp-protocol-version": negotiated.protocol_version}},
+                )
+            nursery.start_soon(client.deliver_outbox)
+            yield client
+            nursery.cancel_scope.cancel("connection is closed")
+
+
+async def _run_dispatcher(
+    dispatcher: JSONRPCDispatcher[Any],
+    callbacks: Callbacks,
+    *,
+    task_status: trio.TaskStatus[None],
+) -> None:
+    async def on_notify(*_: object) -> None:
+        raise AssertionError("heard() consumes every notification")
+
+    await dispatcher.run(callbacks.asked, on_notify, callbacks.heard, task_status=task_status)
+
+
+@asynccontextmanager
+async def _open_streams(
+    server: Server, callbacks: Callbacks, limit: int
+) -> AsyncGenerator[Streams]:
+    if server.transport == "stdio":
+        environment = child_environment(server)
+        command = command_line(server, environment)
+
+        async with open_process(
+            command,
+            env=environment,
+            cwd=server.cwd,
+            limit=limit,
+            on_stderr=callbacks.wrote_to_stderr,
+            on_noise=callbacks.made_noise,
+        ) as process:
+            yield Streams(process.reads, process.writes, process=process)
+    else:
+        async with open_http(server, limit) as (reads, writes, http):
+            yield Streams(reads, writes, http=http)
+
+
+@attrs.define(eq=False)
+class _Watched:
+    """A transport's messages; says that they are over before the dispatcher fails the calls.
+
+    So whoever sees a call fail for a lost connection finds the loss already published.
+    """
+
+    _inner: Any
+    _over: trio.Event
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    def __aiter__(self) -> _Watched:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._inner.__anext__()
+        except StopAsyncIteration:
+            self._over.set()
+            await trio.lowlevel.checkpoint()
+            raise
+
+    async def __aenter__(self) -> _Watched:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._inner.__aexit__(*exc)
+
+
+async def _negotiate(
+    dispatcher: JSONRPCDispatcher[Any], era: Era | None, process: Process | None
+) -> Negotiated:
+    if era == "handshake":
+        return await _initialize(dispatcher)
+    if era == "modern":
+        return await _discover(dispatcher)
+    discovered = None
+    # A bound only where silence is an answer; over HTTP an unknown method gets a status.
+    with trio.move_on_after(PROBE if process is not None else float("inf")):
+        try:
+            discovered = await _discover(dispatcher)
+        except MCPError as error:
+            if closed_under(error) and process is not None:
+                raise _DiedOfProbe from None
+        except ConnectFailed:
+            pass
+    if discovered is not None:
+        return discovered
+    try:
+        return await _initialize(dispatcher)
+    except MCPError as error:
+        if closed_under(error) and process is not None and process.failure is None:
+            raise _DiedOfProbe from None
+        if error.error.code != UNSUPPORTED_PROTOCOL_VERSION:
+            raise
+        # It did understand the probe, but was slow to say so.
+        return await _discover(dispatcher)
+
+
+async def _initialize(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
+    result = await dispatcher.send_raw_request(
+        "initialize",
+        {
+            "protocolVersion": LATEST_HANDSHAKE_VERSION,
+            "capabilities": CAPABILITIES,
+            "clientInfo": CLIENT_INFO,
+        },
+        {"cancel_on_abandon": False},
+    )
+    chosen = result.get("protocolVersion")
+    if chosen not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise ConnectFailed(
+            f"the server speaks protocol version {chosen!r}; we speak "
+            + ", ".join((*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS))
+        )
+    return Negotiated(
+        chosen,
+        _mapping(result.get("capabilities")),
+        _mapping(result.get("serverInfo")),
+        _text(result.get("instructions")),
+    )
+
+
+async def _discover(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
+    wanted = LATEST_MODERN_VERSION
+    result = await dispatcher.send_raw_request(
+        "server/discover",
+        {"_meta": modern_meta(wanted)},
+        {
+            "cancel_on_abandon": False,
+            "headers": {"mcp-protocol-version": wanted, "mcp-method": "server/discover"},
+        },
+    )
+    offered = result.get("supportedVersions")
+    mutual = [v for v in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and v in offered]
+    if not mutual:
+        raise ConnectFailed(f"the server offers protocol versions {offered!r}; we speak {wanted}")
+    meta = _mapping(result.get("_meta"))
+    return Negotiated(
+        mutual[-1],
+        _mapping(result.get("capabilities")),
+        _mapping(meta.get("io.modelcontextprotocol/serverInfo")),
+        _text(result.get("instructions")),
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

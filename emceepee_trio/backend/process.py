@@ -1,0 +1,371 @@
+"""The stdio transport: one child process, its three pipes, and the JSON-RPC messages on them.
+
+Owns the child from its start to its reaping, the process group it leads, and the bounds on what
+it may say. Does not know what the messages mean, nor why the child was wanted or fails.
+
+A connection is *over* when the child is gone, has closed its stdout, has said too long a line, or
+the block is left. From then on the child is ended in steps: end of stdin, TERM, KILL. All of it
+runs in one shielded task: being cancelled is a reason to end, not another way of ending.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import reprlib
+import signal
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import attrs
+import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic_core import PydanticSerializationError
+from trio.lowlevel import FdStream
+
+PATIENCE = 2.0
+"""Seconds for each step of the end, unless told otherwise."""
+LAST_WORDS = 0.5
+"""Seconds: for the line being written when the block is left, unless ``patience`` is less; and
+from the end of stdout to the end of ``reads``, for the exit status and the rest of stderr."""
+KILL_PATIENCE = 2.0
+"""Seconds for the kernel to end what was killed; a child stuck in the kernel is left behind."""
+TEXT_LINE = 16 * 1024
+"""Bytes. Noise is cut there; longer lines of stderr come in pieces."""
+CHUNK = 64 * 1024
+"""Bytes read at once, which is what a pipe holds by default."""
+LEFT_OVER = 1024 * 1024
+"""Bytes read once the child is gone: pipes hold no more, so the rest is somebody else's."""
+
+
+@attrs.frozen
+class Exit:
+    """How a child ended: by itself with a code, or by a signal."""
+
+    code: int | None
+    signal: str | None
+
+    @classmethod
+    def of(cls, status: int) -> Exit:
+        if status >= 0:
+            return cls(status, None)
+        try:
+            return cls(None, signal.Signals(-status).name)
+        except ValueError:  # most real-time signals have no name
+            return cls(None, f"signal {-status}")
+
+
+@attrs.define(eq=False)
+class Process:
+    """A child and the messages it exchanges with us. Made by :func:`open_process` only."""
+
+    pid: int
+    started_at: float
+    reads: MemoryObjectReceiveStream[SessionMessage | Exception]
+    writes: MemoryObjectSendStream[SessionMessage]
+    _child: trio.Process
+    _stdin: FdStream
+    _stdout: FdStream
+    _stderr: FdStream
+    _parsed: MemoryObjectSendStream[SessionMessage | Exception]
+    _queued: MemoryObjectReceiveStream[SessionMessage]
+    _limit: int
+    _on_stderr: Callable[[str], None]
+    _on_noise: Callable[[str], None]
+    patience: float = PATIENCE
+    exit: Exit | None = attrs.field(default=None, init=False)
+    exited: trio.Event = attrs.field(factory=trio.Event, init=False)
+    failure: str | None = attrs.field(default=None, init=False)
+    _writing: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _written: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _stderr_read: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _over: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _left: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _gone: bool = attrs.field(default=False, init=False)
+    _left_over: int = attrs.field(default=LEFT_OVER, init=False)
+
+    async def _run(self) -> None:
+        """Everything about the child, until it is gone and the block is left."""
+        with trio.CancelScope(shield=True):
+            try:
+                async with trio.open_nursery() as pumps:
+                    pumps.start_soon(self._reap)
+                    pumps.start_soon(self._read_stderr)
+                    pumps.start_soon(self._read_stdout)
+                    pumps.start_soon(self._write_stdin)
+                    await self._over.wait()
+                    await self._end()
+                    await self._left.wait()
+                    # All pumps end by themselves now, unless somebody cloned ``reads``.
+                    pumps.cancel_scope.deadline = trio.current_time() + LAST_WORDS
+            finally:
+                if self.exit is None:  # a callback raised, or the child is stuck in the kernel
+                    signal_group(self.pid, signal.SIGKILL)
+                    with trio.move_on_after(KILL_PATIENCE, shield=True):
+                        await self._reap()
+                for end in (self._stdin, self._stdout, self._stderr, self._parsed, self._queued):
+                    end.close()
+
+    def _leave(self) -> None:
+        """The block is left: nobody reads, and nothing more will be written."""
+        self.reads.close()
+        self.writes.close()
+        self._left.set()
+        self._over.set()
+
+    async def _end(self) -> None:
+        """The end of stdin, TERM, KILL; each only if the one before did not do."""
+        if self._left.is_set() and self.exit is None:
+            with trio.move_on_after(min(LAST_WORDS, self.patience)):
+                await self._written.wait()
+        self._writing.cancel()
+        self._stdin.close()
+        for step in (None, signal.SIGTERM, signal.SIGKILL):
+            if self.exit is None:
+                if step is not None:
+                    signal_group(self.pid, step)
+                with trio.move_on_after(KILL_PATIENCE if step == signal.SIGKILL else self.patience):
+                    await self.exited.wait()
+        self._let_go()
+
+    async def _reap(self) -> None:
+        status = await self._child.wait()
+        # No checkpoint since the child was reaped: its number cannot be anybody else's yet.
+        signal_group(self.pid, signal.SIGKILL)
+        self.exit = Exit.of(status)
+        self.exited.set()
+        self._let_go()
+        self._over.set()
+
+    async def _receive(self, pipe: FdStream) -> bytes:
+        """The next bytes; none at EOF or, once let go, when the pipe is empty.
+
+        A grandchild may hold the other end for ever. What the child said is in the pipe by then.
+        """
+        await trio.lowlevel.checkpoint()
+        while self._left_over > 0:
+            try:
+                chunk = os.read(pipe.fileno(), CHUNK)
+            except BlockingIOError:
+                if self._gone:
+                    break
+                # Letting go wakes us. No checkpoint between our look at it and the wait.
+                with suppress(trio.ClosedResourceError):
+                    await trio.lowlevel.wait_readable(pipe)
+            else:
+                if self._gone:
+                    self._left_over -= len(chunk)
+                return chunk
+        return b""
+
+    def _let_go(self) -> None:
+        self._gone = True
+        for pipe in (self._stdout, self._stderr):
+            if pipe.fileno() != -1:
+                trio.lowlevel.notify_closing(pipe)
+
+    async def _read_stderr(self) -> None:
+        lines = _Lines(TEXT_LINE)
+        while chunk := await self._receive(self._stderr):
+            for line in lines.feed(chunk):
+                self._on_stderr(_text(line))
+        if line := lines.rest():
+            self._on_stderr(_text(line))
+        self._stderr_read.set()
+
+    async def _read_stdout(self) -> None:
+        with self._parsed:
+            try:
+                await self._parse_stdout()
+            except anyio.BrokenResourceError:
+                # Nobody listens any more, but a child that cannot write cannot exit either.
+                while await self._receive(self._stdout):
+                    pass
+            self._stdout.close()  # to a child that says too much, a broken pipe
+            if self.failure is None:
+                # Who sees the end of ``reads`` wants to know why, and asks at once.
+                with trio.move_on_after(LAST_WORDS):
+                    await self.exited.wait()
+                    await self._stderr_read.wait()
+        self._over.set()
+
+    async def _parse_stdout(self) -> None:
+        lines = _Lines(self._limit + 1)
+        while chunk := await self._receive(self._stdout):
+            for line in lines.feed(chunk):
+                if len(line) > self._limit:
+                    self.failure = f"message too long (limit {self._limit} bytes)"
+                    return
+                await self._take(line)
+        await self._take(lines.rest())
+
+    async def _take(self, line: bytes) -> None:
+        messages, understood = _parse(line)
+        if not understood:
+            self._on_noise(_text(line[:TEXT_LINE]))
+        for message in messages:
+            await self._parsed.send(message)
+
+    async def _write_stdin(self) -> None:
+        """The only writer, so that a cancelled sender leaves either a whole line or none."""
+        with self._writing, self._queued, suppress(trio.BrokenResourceError):
+            async for message in self._queued:
+                await self._stdin.send_all(_dump(message))
+        self._stdin.close()
+        self._written.set()
+
+
+@asynccontextmanager
+async def open_process(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | None,
+    limit: int,
+    on_stderr: Callable[[str], None],
+    on_noise: Callable[[str], None],
+) -> AsyncGenerator[Process]:
+    """Start *command* with exactly *env*; when the block is left its process group is gone.
+
+    An :exc:`OSError` of the start is raised as it is. A line of stdout longer than *limit* bytes
+    ends the connection. The callbacks must not block; whatever they raise ends the block.
+    """
+    pipe = subprocess.PIPE
+    child = await trio.lowlevel.open_process(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
+    )
+    # No checkpoint from here to the block's body: the child belongs to nobody in between.
+    assert isinstance(child.stdin, FdStream)
+    assert isinstance(child.stdout, FdStream)
+    assert isinstance(child.stderr, FdStream)
+    parsed, reads = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writes, queued = anyio.create_memory_object_stream[SessionMessage](0)
+    process = Process(
+        pid=child.pid,
+        started_at=time.time(),
+        reads=reads,
+        writes=writes,
+        child=child,
+        stdin=child.stdin,
+        stdout=child.stdout,
+        stderr=child.stderr,
+        parsed=parsed,
+        queued=queued,
+        limit=limit,
+        on_stderr=on_stderr,
+        on_noise=on_noise,
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(process._run)
+            try:
+                yield process
+            finally:
+                process._leave()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        error = group.exceptions[0]
+    else:
+        return
+    try:
+        raise error  # as the body raised it; inside of ``except`` it would get another context
+    finally:
+        del error  # its traceback holds this frame
+
+
+def signal_group(leader: int, number: signal.Signals) -> None:
+    """Signal a child and every descendant that has not left its process group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+@attrs.define(eq=False)
+class _Lines:
+    """Cuts chunks into lines, longer ones into pieces of *most* bytes. Searches each byte once."""
+
+    _most: int
+    _open: bytearray = attrs.field(factory=bytearray, init=False)
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        *lines, tail = chunk.split(b"\n")
+        for line in lines:
+            yield from self._extend(line)
+            yield self.rest()
+        yield from self._extend(tail)
+
+    def rest(self) -> bytes:
+        line = bytes(self._open)
+        self._open.clear()
+        return line
+
+    def _extend(self, part: bytes) -> Iterator[bytes]:
+        self._open += part
+        while len(self._open) > self._most:
+            yield bytes(self._open[: self._most])
+            del self._open[: self._most]
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode(errors="replace")
+
+
+def _parse(line: bytes) -> tuple[list[SessionMessage], bool]:
+    """The messages of a line, and whether all of it was understood."""
+    line = line.strip()
+    if line[:1] not in b"{[":  # most noise, and much cheaper than asking the parser
+        return [], False
+    if not line:
+        return [], True
+    try:
+        value = _decoder.decode(line.decode())
+    except (ValueError, RecursionError):
+        return [], False
+    items = value if isinstance(value, list) else [value]
+    messages = [message for item in items if (message := _message(item)) is not None]
+    return messages, 0 < len(messages) == len(items)
+
+
+_decoder = json.JSONDecoder(parse_constant=lambda name: None)
+"""Python's NaN and Infinity are not JSON; an answer that has them is still an answer."""
+
+
+def _message(data: Any) -> SessionMessage | None:
+    """*data* as a message, ``None`` if it is not one. An answer always is, or becomes an error."""
+    if not isinstance(data, dict):
+        return None
+    number = data.get("id")
+    # By exact type: True is an int, and the adapter takes a request of id 1.5 for a notification.
+    if number is not None and type(number) not in (int, str):
+        return None
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_python(data, by_name=False))
+    except ValueError:
+        if number is None or "method" in data:
+            return None
+    # Somebody waits for the answer to this id, and no other will come.
+    said = _brief.repr(data.get("error", data.get("result")))
+    text = f"invalid response from the server: {said}"
+    error = ErrorData(code=INTERNAL_ERROR, message=text)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
+
+
+_brief = reprlib.Repr()
+_brief.maxstring = 200
+"""The rest of what it repeats is bounded by default, in depth and in length."""
+
+
+def _dump(message: SessionMessage) -> bytes:
+    try:
+        text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+    except PydanticSerializationError:
+        # A lone surrogate is not UTF-8, but JSON can escape it; pydantic stops at a depth of 254.
+        data = message.message.model_dump(by_alias=True, exclude_unset=True)
+        text = json.dumps(data, separators=(",", ":"))
+    return text.encode() + b"\n"

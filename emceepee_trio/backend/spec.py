@@ -1,0 +1,53 @@
+"""How to start the child of a stdio server: its argument vector and its environment.
+
+What a server *is* (name, url, command, limits) lives in `config.Server`; this is what depends on
+the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+
+from ..config import Server
+from ..errors import ConnectFailed
+
+INHERITED = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_RUNTIME_DIR",
+)
+"""All that a child sees of our own environment. Anything else may hold a secret of somebody's."""
+
+
+def child_environment(server: Server, ours: Mapping[str, str] = os.environ) -> dict[str, str]:
+    return {name: ours[name] for name in INHERITED if name in ours} | dict(server.env)
+
+
+def command_line(server: Server, environment: Mapping[str, str]) -> list[str]:
+    """The argument vector, its first word found on the PATH the child will have.
+
+    Raises:
+        ConnectFailed: there is no such command.
+    """
+    assert server.command is not None
+    path = environment.get("PATH", os.defpath)
+    found = shutil.which(server.command, path=path)
+    if found is None:
+        where = "" if os.sep in server.command else f"; searched PATH {path}"
+        raise ConnectFailed(
+            f"server {server.name!r}: command {server.command!r} not found or not executable{where}. "
+            "Correct the command or give its full path",
+            {"command": server.command, "path": path},
+        )
+    return [found, *server.args]
