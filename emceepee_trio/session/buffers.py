@@ -1,0 +1,139 @@
+"""Notifications and logs of backends, per server, the newest so many of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from ..model.events import Json
+from ..model.wire import dumps
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""Of RFC 5424, from the least to the worst."""
+
+SERVERS = 200
+"""Names remembered; logs of the one that was silent longest make room."""
+
+
+@attrs.frozen
+class Heard:
+    """A notification."""
+
+    server: str
+    method: str
+    params: Json
+    timestamp: str
+
+
+@attrs.frozen
+class Logged:
+    """A log entry."""
+
+    server: str
+    source: str
+    level: str
+    logger: str | None
+    data: Json
+    timestamp: str
+
+
+def cut(data: Json, limit: int) -> Json:
+    """*data*, or its beginning if it is too long."""
+    written = (data if isinstance(data, str) else dumps(data)).encode("utf-8", "replace")
+    return data if len(written) <= limit else written[:limit].decode("utf-8", "ignore") + "…"
+
+
+def at_least(level: str) -> Callable[[str], bool]:
+    """A test for *level* and worse. A level nobody knows counts as info."""
+    floor = LEVELS.index(level)
+    return lambda other: LEVELS.index(other if other in LEVELS else "info") >= floor
+
+
+@attrs.define(eq=False)
+class Buffers:
+    notifications: int
+    """Kept per server."""
+    logs: int
+    """Kept per server."""
+    log_bytes: int
+    """Of one entry's data; the rest is cut off, and marked."""
+    _heard: dict[str, deque[Heard]] = attrs.field(factory=dict, init=False)
+    _logged: dict[str, deque[Logged]] = attrs.field(factory=dict, init=False)
+    _dropped: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    def hear(self, notification: Heard) -> None:
+        kept = self._of(self._heard, notification.server)
+        kept.append(notification)
+        if len(kept) > self.notifications:
+            kept.popleft()
+
+    def log(self, entry: Logged) -> None:
+        kept = self._of(self._logged, entry.server)
+        kept.append(attrs.evolve(entry, data=cut(entry.data, self.log_bytes)))
+        if len(kept) > self.logs:
+            kept.popleft()
+            self._dropped[entry.server] = self._dropped.get(entry.server, 0) + 1
+
+    @staticmethod
+    def _of(buffers: dict[str, deque[Any]], server: str) -> deque[Any]:
+        if server not in buffers and len(buffers) >= SERVERS:
+            del buffers[next(iter(buffers))]
+        return buffers.setdefault(server, deque())
+
+    def take_notifications(self, server: str | None, limit: int | None) -> list[Heard]:
+        """The oldest *limit*, removed."""
+        found = sorted(
+            (entry for kept in self._among(self._heard, server) for entry in kept),
+            key=lambda entry: entry.timestamp,
+        )[:limit]
+        self._remove(self._heard, found)
+        return found
+
+    def take_logs(
+        self,
+        wanted: Callable[[Logged], bool],
+        server: str | None,
+        limit: int,
+        *,
+        clear: bool,
+    ) -> tuple[list[Logged], int]:
+        """The newest *limit* that are *wanted*, oldest first, and how many older ones are gone.
+
+        With *clear*, whatever matched is forgotten, also what did not fit, and is counted as gone.
+        """
+        matching = sorted(
+            (
+                entry
+                for kept in self._among(self._logged, server)
+                for entry in kept
+                if wanted(entry)
+            ),
+            key=lambda entry: entry.timestamp,
+        )
+        found = matching[-limit:]
+        dropped = sum(count for name, count in self._dropped.items() if server in (None, name))
+        if clear:
+            dropped += len(matching) - len(found)
+            self._remove(self._logged, matching)
+            for name in list(self._dropped):
+                if server in (None, name):
+                    del self._dropped[name]
+        return found, dropped
+
+    def tail(self, server: str, source: str, limit: int) -> list[str]:
+        """The last lines from one source, forgetting nothing."""
+        kept = self._logged.get(server, ())
+        return [str(entry.data) for entry in kept if entry.source == source][-limit:]
+
+    @staticmethod
+    def _among(buffers: dict[str, deque[Any]], server: str | None) -> Iterable[deque[Any]]:
+        return [kept for name, kept in buffers.items() if server in (None, name)]
+
+    @staticmethod
+    def _remove(buffers: dict[str, deque[Any]], gone: Iterable[Any]) -> None:
+        ids = {id(entry) for entry in gone}
+        for name, kept in buffers.items():
+            buffers[name] = deque(entry for entry in kept if id(entry) not in ids)

@@ -1,0 +1,398 @@
+"""Tool calls that may outlive the request that made them.
+
+A call runs in the session's nursery under a cancel scope of its own; its request waits for the
+call's slot. If the wait ends first the call becomes a task: its deadline moves, and from then on
+the client reaches it by its id. The slot decides every fate; deadlines and cancellations only wake.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from .. import logs
+from ..config import Limits
+from ..errors import (
+    ExecutionFailed,
+    LimitReached,
+    NotFound,
+    ServerDisconnected,
+    SessionGone,
+    TimedOut,
+    ToolError,
+)
+from ..model import events
+from ..model.events import Happening
+from ..model.states import CALL, TASK, CallState, TaskState, step
+from ..model.wire import dumps, timestamp
+from ..waits.slot import Slot
+
+Result = dict[str, Any]
+Progress = Callable[[Mapping[str, Any]], None]
+
+
+@attrs.define(eq=False)
+class Task:
+    """What clients see of a promoted call."""
+
+    task_id: str
+    status: TaskState
+    created_at: str
+    last_updated_at: str
+    server: str
+    tool: str
+    args: Mapping[str, Any]
+    ttl_ms: int
+    status_message: str | None = None
+    error: str | None = None
+
+
+@attrs.define(eq=False)
+class Call:
+    """One call of a backend's tool. Its id is its task's, should it become one."""
+
+    id: str
+    server: str
+    tool: str
+    args: Mapping[str, Any]
+    ttl: float
+    started_at: str
+    started: float
+    hard_end: float
+    """``call_timeout_ms``, on trio's clock: promoted or not."""
+    waiting_on: str = "connection"
+    state: CallState = CallState.IN_FLIGHT
+    task: Task | None = None
+    expires: float = math.inf
+    """When its TTL ends or, once it is finished, when it is forgotten."""
+    size: int = 0
+    slot: Slot[Result] = attrs.field(factory=Slot, init=False)
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    listeners: list[Progress] = attrs.field(factory=list, init=False)
+    """Requests that wait for this call and want to hear of its progress."""
+
+    @property
+    def is_sent(self) -> bool:
+        return self.waiting_on == "answer"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tool": self.tool,
+            "started_at": self.started_at,
+            "waiting_on": self.waiting_on,
+        }
+
+
+Send = Callable[[Call], Awaitable[Result]]
+
+
+@attrs.define(eq=False)
+class Calls:
+    """All calls of one session."""
+
+    limits: Limits
+    nursery: trio.Nursery
+    publish: Callable[[str, Happening], None]
+    new_id: Callable[[], str]
+    wall: Callable[[], float]
+    on_kept: Callable[[float], None]
+    """Something is kept until then, on trio's clock."""
+    session: str
+    _calls: dict[str, Call] = attrs.field(factory=dict, init=False)
+    """In flight, working, and finished but kept; in the order of their making."""
+
+    def begin(
+        self,
+        server: str,
+        tool: str,
+        args: Mapping[str, Any],
+        send: Send,
+        *,
+        patience: float,
+        ttl: float,
+        hard_timeout: float = math.inf,
+    ) -> Call:
+        """Start the call; *patience* is what its request is going to wait."""
+        if sum(call.state is CallState.IN_FLIGHT for call in self._calls.values()) >= (
+            self.limits.calls
+        ):
+            raise LimitReached(
+                f"{self.limits.calls} calls are in flight in this session (limits.calls); "
+                "wait for some of them to finish"
+            )
+        if patience <= 0:
+            self._room_for_task()
+        now = trio.current_time()
+        call = Call(
+            self.new_id(),
+            server,
+            tool,
+            args,
+            ttl,
+            timestamp(self.wall()),
+            now,
+            now + hard_timeout,
+        )
+        # Born with a deadline beyond any wait, so that no path leaves a call without one.
+        call.scope.deadline = min(call.hard_end, now + patience + ttl)
+        self._calls[call.id] = call
+        self.nursery.start_soon(self._run, call, send, name=f"call {call.id}")
+        return call
+
+    async def wait(self, call: Call, patience: float) -> Result | Task:
+        """What a request does: the result, or the task that the call has become.
+
+        Raises:
+            ToolError: the call failed, or may not become a task.
+        """
+        try:
+            with trio.move_on_after(patience):
+                await call.slot.wait()
+        except trio.Cancelled:
+            # promote() may have been first: then the client has only stopped waiting.
+            if call.task is None:
+                self._abandon(call, "request cancelled by the client")
+            raise
+        # No checkpoint from here on: returned or promoted, never both.
+        if call.task is None and not call.slot.is_settled:
+            self.promote(call)
+        if call.task is not None:
+            return call.task
+        return call.slot.peek()
+
+    def promote(self, call: Call) -> None:
+        """Make a task of a call that is in flight.
+
+        Raises:
+            LimitReached: there are too many; the call is cancelled.
+        """
+        if call.slot.is_settled or call.task is not None:
+            return
+        try:
+            self._room_for_task()
+        except LimitReached:
+            self._abandon(call, "too many working tasks")
+            raise
+        call.state = step(CALL, call.state, CallState.PROMOTED)
+        now, created = trio.current_time(), timestamp(self.wall())
+        call.task = Task(
+            call.id,
+            TaskState.WORKING,
+            created,
+            created,
+            call.server,
+            call.tool,
+            call.args,
+            round(call.ttl * 1000),
+        )
+        call.expires = now + call.ttl
+        call.scope.deadline = min(call.hard_end, call.expires)
+        self.publish(call.server, events.TaskCreated(call.id, call.tool, call.task.ttl_ms))
+        logs.write(
+            "info",
+            "tool_execution_timeout",
+            session=self.session,
+            server=call.server,
+            tool=call.tool,
+            task_id=call.id,
+        )
+
+    def _room_for_task(self) -> None:
+        if sum(_is_working(call) for call in self._calls.values()) >= self.limits.tasks:
+            raise LimitReached(
+                f"{self.limits.tasks} tasks are working in this session (limits.tasks); "
+                "fetch, cancel or wait for some of them first"
+            )
+
+    async def _run(self, call: Call, send: Send) -> None:
+        try:
+            with call.scope:
+                try:
+                    result = await send(call)
+                except ToolError as error:
+                    self._settle(call, TaskState.FAILED, error)
+                else:
+                    self._settle(call, TaskState.COMPLETED, result)
+            if call.scope.cancelled_caught:
+                # Its deadline. Who cancels it on purpose has settled the slot before.
+                self._out_of_time(call)
+        finally:
+            # No-ops unless the session is ending: whoever waits in a nursery of somebody else
+            # must hear of it.
+            self._settle(
+                call,
+                TaskState.CANCELLED,
+                SessionGone("the session ended under this call; open a new one and call again"),
+            )
+            if call.task is None:
+                del self._calls[call.id]
+
+    def _out_of_time(self, call: Call) -> None:
+        if call.hard_end <= trio.current_time():
+            limit = round((call.hard_end - call.started) * 1000)
+            error: ToolError = TimedOut(
+                f"{call.server}/{call.tool} did not answer within call_timeout_ms ({limit}); "
+                "the backend was told to stop, it may have done part of the work"
+            )
+            self._settle(call, TaskState.FAILED, error)
+        else:
+            self._settle(
+                call,
+                TaskState.EXPIRED,
+                ExecutionFailed(
+                    f"task {call.id} expired after {round(call.ttl * 1000)} ms; call again with a "
+                    "larger ttl_ms",
+                    {"status": "expired"},
+                ),
+            )
+
+    def _settle(self, call: Call, fate: TaskState, outcome: Result | ToolError) -> bool:
+        """Decide the call's fate; False if it has one already."""
+        error = outcome if isinstance(outcome, ToolError) else None
+        if not (
+            call.slot.fail(outcome) if isinstance(outcome, ToolError) else call.slot.set(outcome)
+        ):
+            return False
+        if call.task is not None:
+            self._finish(call, call.task, fate, outcome)
+        elif fate is TaskState.CANCELLED:
+            call.state = step(CALL, call.state, CallState.CANCELLED)
+        else:
+            call.state = step(CALL, call.state, CallState.FAILED if error else CallState.RETURNED)
+        if error is not None and fate is TaskState.FAILED:
+            logs.write(
+                "warn",
+                "tool_execution_failed",
+                session=self.session,
+                server=call.server,
+                tool=call.tool,
+                code=error.code,
+            )
+        return True
+
+    def _finish(self, call: Call, task: Task, fate: TaskState, outcome: Result | ToolError) -> None:
+        task.status = step(TASK, task.status, fate)
+        task.last_updated_at = timestamp(self.wall())
+        call.expires = trio.current_time() + self.limits.finished_task_ms / 1000
+        if isinstance(outcome, ToolError):
+            task.error = outcome.message
+        else:
+            call.size = len(dumps(outcome))
+        self.publish(call.server, _finished(call, task))
+        level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
+        logs.write(
+            level,
+            f"task_{fate.value}",
+            session=self.session,
+            server=call.server,
+            tool=call.tool,
+            task_id=call.id,
+            error=task.error,
+        )
+        self._evict()
+        self.on_kept(call.expires)
+
+    def _evict(self) -> None:
+        """Forget the oldest finished tasks beyond ``limits.results``."""
+        finished = [call for call in self._calls.values() if _is_finished(call)]
+        finished.sort(key=lambda call: call.expires)
+        size = sum(call.size for call in finished)
+        while len(finished) > self.limits.results or (
+            size > self.limits.results_bytes and len(finished) > 1
+        ):
+            oldest = finished.pop(0)
+            size -= oldest.size
+            del self._calls[oldest.id]
+
+    def _abandon(self, call: Call, reason: str) -> None:
+        if self._settle(call, TaskState.CANCELLED, ExecutionFailed(f"cancelled: {reason}")):
+            call.scope.cancel(reason)
+
+    def cancel(self, task_id: str, reason: str = "cancelled by cancel_task") -> tuple[bool, Task]:
+        """Stop a task and tell its backend; False if it had met its fate before.
+
+        Raises:
+            NotFound: no such task.
+        """
+        call = self.get(task_id)
+        assert call.task is not None
+        error = ExecutionFailed(f"task {task_id} was cancelled", {"status": "cancelled"})
+        # The slot first, the scope second: an answer in this very tick cannot make it a lie.
+        won = self._settle(call, TaskState.CANCELLED, error)
+        if won:
+            call.scope.cancel(reason)
+        return won, call.task
+
+    def get(self, task_id: str) -> Call:
+        call = self._calls.get(task_id)
+        if call is None or call.task is None:
+            raise NotFound(
+                f"no task {task_id!r}; finished ones are kept "
+                f"{self.limits.finished_task_ms // 1000} s, at most {self.limits.results}. "
+                "list_tasks shows what there is"
+            )
+        return call
+
+    def tasks(self) -> list[Task]:
+        """Oldest first."""
+        return [call.task for call in self._calls.values() if call.task is not None]
+
+    def working(self, server: str | None = None) -> list[Task]:
+        return [
+            task
+            for task in self.tasks()
+            if task.status is TaskState.WORKING and server in (None, task.server)
+        ]
+
+    def under_way(self, server: str) -> list[Call]:
+        """Not settled yet, tasks or not."""
+        return [
+            call
+            for call in self._calls.values()
+            if call.server == server and not call.slot.is_settled
+        ]
+
+    def progressed(self, call: Call, said: Mapping[str, Any]) -> None:
+        """The backend says how far it is."""
+        for listener in tuple(call.listeners):
+            listener(said)
+        if call.task is not None:
+            total = f" of {said['total']}" if "total" in said else ""
+            call.task.status_message = str(said.get("message") or f"{said.get('progress')}{total}")
+            call.task.last_updated_at = timestamp(self.wall())
+
+    def next_due(self) -> float | None:
+        return min((c.expires for c in self._calls.values() if _is_finished(c)), default=None)
+
+    def sweep(self) -> None:
+        """Forget what has been kept long enough."""
+        now = trio.current_time()
+        for call in [c for c in self._calls.values() if _is_finished(c) and c.expires <= now]:
+            del self._calls[call.id]
+
+
+def _is_working(call: Call) -> bool:
+    return call.task is not None and call.task.status is TaskState.WORKING
+
+
+def _is_finished(call: Call) -> bool:
+    return call.task is not None and call.task.status is not TaskState.WORKING
+
+
+def _finished(call: Call, task: Task) -> Happening:
+    error = call.slot.error
+    match task.status:
+        case TaskState.COMPLETED:
+            return events.TaskCompleted(call.id, call.tool)
+        case TaskState.CANCELLED:
+            reason = "session_ended" if isinstance(error, SessionGone) else None
+            return events.TaskCancelled(call.id, call.tool, reason)
+        case TaskState.EXPIRED:
+            return events.TaskExpired(call.id, call.tool, task.ttl_ms)
+        case _:
+            reason = "server_disconnected" if isinstance(error, ServerDisconnected) else None
+            return events.TaskFailed(call.id, call.tool, task.error or "", reason)

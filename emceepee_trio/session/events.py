@@ -1,0 +1,193 @@
+"""The events of one session: each delivered once and in order, or counted as lost.
+
+An event is *pending* until a response takes it (:meth:`Events.take`), *taken* until that response
+is handed to its transport (`Delivery.commit`) or turns out not to be written
+(`Delivery.give_back`, which puts it back in its place), then *delivered* and kept for a client
+that asks again with ``last_event_id``. Bounded by count, bytes and age; what is evicted before
+anybody got it is counted, and the next delivery says so. Waiting is the feed's business.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from .. import logs
+from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
+from ..model.events import Event, Happening, Notification
+from ..model.wire import dumps, event_json, event_type, timestamp, to_camel
+from ..waits.feed import Feed
+
+TRIGGERS = 1000
+"""Wake-ups remembered for waiters that are slow to run."""
+
+
+class _At(enum.Enum):
+    PENDING = 0
+    TAKEN = 1
+    DELIVERED = 2
+
+
+@attrs.define(eq=False)
+class _Kept:
+    event: Event
+    until: float
+    """On trio's clock."""
+    at: _At = _At.PENDING
+
+
+@attrs.frozen
+class Trigger:
+    server: str
+    event_type: str
+
+
+@attrs.define(eq=False)
+class Delivery:
+    """Events on their way out in one response: exactly one of `commit` and `give_back`."""
+
+    events: Sequence[Event]
+    more: int
+    """Pending events that did not fit."""
+    lost: int
+    cursor_lost: bool
+    _owner: Events
+    _taken: Sequence[_Kept]
+    _settled: bool = attrs.field(default=False, init=False)
+
+    def commit(self) -> None:
+        """The response is handed to the transport."""
+        self._settle(_At.DELIVERED)
+
+    def give_back(self) -> None:
+        """The response will not be written."""
+        self._settle(_At.PENDING)
+        self._owner._lost += self.lost
+
+    def _settle(self, at: _At) -> None:
+        assert not self._settled, "a delivery is settled once"
+        self._settled = True
+        for kept in self._taken:
+            kept.at = at
+            if at is _At.PENDING and kept.event.id not in self._owner._kept:
+                self._owner._lost += 1  # evicted while it was on its way
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [event_json(event) for event in self.events]
+
+
+@attrs.define(eq=False)
+class Events:
+    """Also tells waiters what happened, and the session's sweeper when to look."""
+
+    new_id: Callable[[], str]
+    now: Callable[[], float]
+    wall: Callable[[], float]
+    keep: int
+    keep_bytes: int
+    keep_for: float
+    on_kept: Callable[[float], None]
+    session: str
+    triggers: Feed[Trigger] = attrs.field(factory=lambda: Feed[Trigger](TRIGGERS), init=False)
+    _kept: OrderedDict[str, _Kept] = attrs.field(factory=OrderedDict, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
+    _lost: int = attrs.field(default=0, init=False)
+
+    def publish(self, server: str, happening: Happening) -> None:
+        """Synchronous: whoever notices something tells it before anything else can run."""
+        if not self._collapse(server, happening):
+            created = timestamp(self.wall())
+            size = len(dumps(to_camel(happening))) + len(server) + 100
+            event = Event(self.new_id(), server, created, happening, size)
+            until = self.now() + self.keep_for
+            self._kept[event.id] = _Kept(event, until)
+            self._bytes += size
+            self._evict()
+            self.on_kept(until)
+        self.triggers.publish(Trigger(server, event_type(happening)))
+
+    def _collapse(self, server: str, happening: Happening) -> bool:
+        if not (isinstance(happening, Notification) and happening.method.endswith("/list_changed")):
+            return False
+        for kept in self._kept.values():
+            first = kept.event
+            if (
+                kept.at is _At.PENDING
+                and first.server == server
+                and isinstance(first.happening, Notification)
+                and first.happening.method == happening.method
+                and first.happening.params == happening.params
+            ):
+                kept.event = attrs.evolve(first, count=first.count + 1)
+                return True
+        return False
+
+    def _evict(self) -> None:
+        """Down to the bounds, oldest first; the newest stays, however large."""
+        while len(self._kept) > 1 and (
+            len(self._kept) > self.keep or self._bytes > self.keep_bytes
+        ):
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, event_id: str) -> None:
+        kept = self._kept.pop(event_id)
+        self._bytes -= kept.event.size
+        if kept.at is _At.PENDING:
+            self._lost += 1
+            logs.write("warn", "event_store_eviction", session=self.session, evicted_count=1)
+
+    def next_due(self) -> float | None:
+        """When the oldest is too old."""
+        oldest = next(iter(self._kept.values()), None)
+        return oldest.until if oldest is not None else None
+
+    def sweep(self) -> None:
+        """Forget what is too old."""
+        now = self.now()
+        while (due := self.next_due()) is not None and due <= now:
+            self._drop(next(iter(self._kept)))
+
+    @property
+    def has_pending(self) -> bool:
+        return self._lost > 0 or any(kept.at is _At.PENDING for kept in self._kept.values())
+
+    def has_after(self, last_event_id: str) -> bool:
+        """Whether :meth:`take_after` would have anything to say."""
+        return last_event_id not in self._kept or next(reversed(self._kept)) != last_event_id
+
+    def take(self) -> Delivery:
+        """The oldest pending events, as many as one delivery carries; the first always fits."""
+        size = MAX_DELIVERY_BYTES
+        pending = [kept for kept in self._kept.values() if kept.at is _At.PENDING]
+        taken: list[_Kept] = []
+        for kept in pending[:MAX_DELIVERY_EVENTS]:
+            size -= kept.event.size
+            if size < 0 and taken:
+                break
+            taken.append(kept)
+        return self._deliver(taken, len(pending) - len(taken))
+
+    def take_after(self, last_event_id: str) -> Delivery:
+        """Every kept event after that one, delivered before or not: the only repetition."""
+        known = last_event_id in self._kept
+        after = [
+            kept for event_id, kept in self._kept.items() if event_id > last_event_id or not known
+        ]
+        return self._deliver(after, 0, cursor_lost=not known)
+
+    def _deliver(self, taken: list[_Kept], more: int, *, cursor_lost: bool = False) -> Delivery:
+        lost, self._lost = self._lost, 0
+        shown = [kept.event for kept in taken]
+        pending = [kept for kept in taken if kept.at is _At.PENDING]
+        for kept in pending:
+            kept.at = _At.TAKEN
+        return Delivery(shown, more, lost, cursor_lost, self, pending)
+
+    def recent(self, server: str, at_most: int) -> list[dict[str, Any]]:
+        """The newest events of one server, oldest first, delivered or not. Takes nothing."""
+        found = [k.event for k in self._kept.values() if k.event.server == server]
+        return [event_json(event) for event in found[-at_most:]]

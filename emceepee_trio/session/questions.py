@@ -1,0 +1,244 @@
+"""Questions of backends (elicitation, sampling) that wait for the client.
+
+Each question is parked in the task that asks, which also carries its deadline; there is no
+sweeper for open ones. `_close` is the only end: it settles the slot first, so an answer in the
+deadline's own tick is either accepted or too late, never both.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
+
+from .. import logs
+from ..config import Limits
+from ..errors import InvalidArguments, NotFound
+from ..model import events
+from ..model.events import Happening
+from ..model.states import ELICITATION, SAMPLING, QuestionState, step
+from ..model.wire import timestamp
+from ..waits.slot import Slot
+
+Kind = Literal["elicitation", "sampling"]
+TABLES = {"elicitation": ELICITATION, "sampling": SAMPLING}
+CLOSED = 200
+"""Closed questions remembered, so that a late answer hears what became of its question."""
+
+
+@attrs.define(eq=False)
+class Question:
+    id: str
+    kind: Kind
+    server: str
+    timestamp: str
+    params: Mapping[str, Any]
+    state: QuestionState = QuestionState.PENDING
+    slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
+
+    @property
+    def mode(self) -> str:
+        return str(self.params.get("mode", "form"))
+
+    def brief(self) -> dict[str, Any]:
+        """As it stands in every response while it is open."""
+        short: dict[str, Any] = {"requestId": self.id, "server": self.server}
+        if self.kind == "elicitation":
+            short |= {"message": self.params.get("message"), "mode": self.mode}
+            short |= {k: self.params[k] for k in ("requestedSchema", "url") if k in self.params}
+        return short
+
+    def whole(self) -> dict[str, Any]:
+        """As get_elicitations and get_sampling_requests list it."""
+        shown = {"requestId": self.id, "server": self.server, "timestamp": self.timestamp}
+        if self.kind == "sampling":
+            return {**shown, "params": dict(self.params)}
+        extras = ("requestedSchema", "url", "elicitationId")
+        return {
+            **shown,
+            "mode": self.mode,
+            "message": self.params.get("message"),
+            **{key: self.params[key] for key in extras if key in self.params},
+        }
+
+
+@attrs.define(eq=False)
+class Questions:
+    """All questions of one session."""
+
+    limits: Limits
+    publish: Callable[[str, Happening], None]
+    new_id: Callable[[], str]
+    wall: Callable[[], float]
+    session: str
+    _open: dict[str, Question] = attrs.field(factory=dict, init=False)
+    _closed: OrderedDict[str, QuestionState] = attrs.field(factory=OrderedDict, init=False)
+
+    async def ask(
+        self, server: str, kind: Kind, params: Mapping[str, Any], abandoned: Callable[[], str]
+    ) -> dict[str, Any]:
+        """Wait for the client's answer; what is returned or raised goes to the backend.
+
+        Raises:
+            MCPError: cancelled by the client, expired, or one question too many.
+        """
+        if len(self._open) >= self.limits.questions:
+            raise MCPError(
+                code=INTERNAL_ERROR,
+                message=f"{self.limits.questions} questions are open in this session already",
+            )
+        question = Question(self.new_id(), kind, server, timestamp(self.wall()), params)
+        self._open[question.id] = question
+        asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
+        self.publish(server, asked(question.id, params))
+        self._log("info", "received", question)
+        try:
+            with trio.move_on_after(self.limits.question_timeout_ms / 1000):
+                await question.slot.wait()
+            # No checkpoint from here to the return: whoever was told that it counts, counts.
+            self._expire(question, "timeout")
+            return question.slot.peek()
+        finally:
+            # Synchronous, because this also runs while being cancelled. A no-op otherwise.
+            if not question.slot.is_settled:
+                self._abandoned(question, abandoned())
+
+    def _abandoned(self, question: Question, reason: str) -> None:
+        if reason in {"withdrawn_by_server", "call_ended"}:
+            if self._close(question, QuestionState.CANCELLED, _error(INVALID_REQUEST, reason)):
+                self._tell_cancelled(question, reason)
+        else:
+            self._expire(question, reason)
+
+    def _expire(self, question: Question, reason: Any) -> None:
+        late = reason == "timeout"
+        state = QuestionState.EXPIRED if late else QuestionState.REJECTED
+        what = (
+            f"nobody answered within {self.limits.question_timeout_ms} ms" if late else str(reason)
+        )
+        if self._close(question, state, _error(REQUEST_TIMEOUT if late else INTERNAL_ERROR, what)):
+            kind = question.kind
+            told = events.ElicitationExpired if kind == "elicitation" else events.SamplingExpired
+            self.publish(question.server, told(question.id, reason))
+            self._log("warn", "timeout" if late else "rejected", question)
+
+    def _tell_cancelled(self, question: Question, reason: str) -> None:
+        elicitation = question.kind == "elicitation"
+        told = events.ElicitationCancelled if elicitation else events.SamplingCancelled
+        self.publish(question.server, told(question.id, reason))
+
+    def _close(
+        self, question: Question, state: QuestionState, outcome: dict[str, Any] | MCPError
+    ) -> bool:
+        settled = (
+            question.slot.fail(outcome)
+            if isinstance(outcome, MCPError)
+            else question.slot.set(outcome)
+        )
+        if settled:
+            question.state = step(TABLES[question.kind], question.state, state)
+            del self._open[question.id]
+            self._closed[question.id] = state
+            if len(self._closed) > CLOSED:
+                self._closed.popitem(last=False)
+        return settled
+
+    def _log(self, level: logs.Level, what: str, question: Question) -> None:
+        logs.write(
+            level,
+            f"{question.kind}_{what}",
+            session=self.session,
+            server=question.server,
+            request_id=question.id,
+        )
+
+    def open(self, kind: Kind, server: str | None = None) -> list[Question]:
+        """Oldest first."""
+        return [
+            question
+            for question in self._open.values()
+            if question.kind == kind and server in (None, question.server)
+        ]
+
+    def get(self, kind: Kind, request_id: str) -> Question:
+        """An open question.
+
+        Raises:
+            NotFound: there is none of that kind and id; says what became of it.
+        """
+        question = self._open.get(request_id)
+        if question is not None and question.kind == kind:
+            return question
+        if request_id in self._closed and question is None:
+            fate = self._closed[request_id].value
+            raise NotFound(f"{kind} {request_id!r} is no longer open: {fate}", {"status": fate})
+        raise NotFound(
+            f"no {kind} {request_id!r} is open; get_{_plural(kind)} lists those that are"
+        )
+
+    def answer(self, question: Question, state: QuestionState, result: dict[str, Any]) -> None:
+        """The client's answer goes to the backend."""
+        if not self._close(question, state, result):
+            self.get(question.kind, question.id)  # raises: somebody was first
+        self._log("info", "responded", question)
+
+    def cancel(self, question: Question, reason: str) -> None:
+        """The client will not answer: a form ends as cancelled, sampling with an error."""
+        outcome: dict[str, Any] | MCPError = {"action": "cancel"}
+        if question.kind == "sampling":
+            outcome = _error(INVALID_REQUEST, reason)
+        if not self._close(question, QuestionState.CANCELLED, outcome):
+            self.get(question.kind, question.id)
+        self._tell_cancelled(question, reason)
+
+
+def _plural(kind: Kind) -> str:
+    return "elicitations" if kind == "elicitation" else "sampling_requests"
+
+
+def _error(code: int, message: str) -> MCPError:
+    return MCPError(code=code, message=message)
+
+
+def checked_content(question: Question, content: Mapping[str, Any] | None) -> dict[str, Any]:
+    """*content* with the schema's defaults filled in.
+
+    Raises:
+        InvalidArguments: it does not fit; says every way in which it does not.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+
+    schema = question.params.get("requestedSchema")
+    filled = dict(content or {})
+    if not isinstance(schema, dict):
+        return filled
+    properties = schema.get("properties")
+    for name, wanted in properties.items() if isinstance(properties, dict) else ():
+        if name not in filled and isinstance(wanted, dict) and "default" in wanted:
+            filled[name] = wanted["default"]
+    try:
+        # A registry of our own: without one, a `$ref` of a backend would be fetched for it.
+        validator = Draft202012Validator(schema, registry=Registry())
+        wrong = [
+            ".".join(map(str, error.absolute_path))
+            + (": " if error.absolute_path else "")
+            + error.message
+            for error in validator.iter_errors(filled)
+        ]
+    except (SchemaError, Exception) as error:  # noqa: BLE001  # any fault of a foreign schema
+        logs.write("warn", "elicitation_schema_unusable", error=type(error).__name__)
+        return filled
+    if wrong:
+        raise InvalidArguments(
+            f"content does not fit the requested schema: {'; '.join(wrong)}. "
+            f"Elicitation {question.id} is still open",
+            {"problems": wrong},
+        )
+    return filled

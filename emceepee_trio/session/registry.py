@@ -1,0 +1,90 @@
+"""Which servers there are, for whom: shared by all sessions, while connections never are.
+
+Configured servers are everybody's. Those added by a tool belong to the principal that added them.
+Knows no session; `manager.py` tells the sessions of a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+import attrs
+
+from ..config import OUR_NAME, Config, Policy, Server
+from ..errors import Denied, InvalidArguments, LimitReached, ServerNotFound
+
+
+@attrs.define(eq=False)
+class Registry:
+    config: Config
+    _removed: set[str] = attrs.field(factory=set, init=False)
+    """Configured servers that a client has removed."""
+    _added: dict[str, dict[str, Server]] = attrs.field(factory=dict, init=False)
+    """By principal, then by name."""
+
+    def visible(self, principal: str) -> Mapping[str, Server]:
+        """The servers of a principal, by name."""
+        return dict(self._added.get(principal, {})) | self._configured()
+
+    def _configured(self) -> dict[str, Server]:
+        return {s.name: s for s in self.config.servers if s.name not in self._removed}
+
+    def check(self, principal: str, server: Server) -> None:
+        """Whether *principal* may add *server*.
+
+        Raises:
+            ToolError: it may not; says why.
+        """
+        configured = self._configured().get(server.name)
+        if configured is not None and configured != server:
+            raise InvalidArguments(
+                f"server {server.name!r} is configured; choose another name, or remove_server it first"
+            )
+        visible = self.visible(principal)
+        if server.name not in visible and len(visible) >= self.config.limits.servers:
+            raise LimitReached(
+                f"there are {self.config.limits.servers} servers (limits.servers); remove one first"
+            )
+        if server.command is not None:
+            _check_spawn(self.config.policy, [server.command, *server.args])
+
+    def add(self, principal: str, server: Server) -> None:
+        if self._configured().get(server.name) != server:
+            self._added.setdefault(principal, {})[server.name] = server
+
+    def remove(self, principal: str, name: str) -> Server:
+        """Forget a server of *principal*, or hide a configured one from everybody."""
+        server = self.visible(principal).get(name)
+        if server is None:
+            raise ServerNotFound(not_found(name, self.visible(principal)))
+        if name in self._configured():
+            self._removed.add(name)
+        else:
+            del self._added[principal][name]
+        return server
+
+    def is_shared(self, name: str) -> bool:
+        """Whether every principal sees the server of that name."""
+        return name in self._configured()
+
+
+def not_found(name: str, visible: Mapping[str, object]) -> str:
+    known = ", ".join(sorted([*visible, OUR_NAME]))
+    return f"no server {name!r}; there are: {known}. list_servers tells more, add_server adds one"
+
+
+def _check_spawn(policy: Policy, words: list[str]) -> None:
+    match policy.spawn:
+        case "deny":
+            raise Denied("policy.spawn is deny: this daemon starts no programs for its clients")
+        case "allowlist":
+            # The whole argument vector: a pattern for the runner alone would allow anything.
+            if not any(
+                len(words) == len(globs) and all(map(fnmatchcase, words, globs))
+                for globs in policy.spawn_allowlist
+            ):
+                raise Denied(
+                    "policy.spawn is allowlist and no entry of policy.spawn_allowlist matches "
+                    "this whole command line"
+                )

@@ -1,0 +1,190 @@
+"""One client: everything it owns, in one nursery.
+
+Backends live in the outer nursery and are told to leave; calls, questions, timers and the sweeper
+live in the inner one, which is cancelled first. `manager.py` opens and closes both. Nothing here
+knows a tool or a transport.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import trio
+
+from .. import logs
+from ..backend.backend import Backend
+from ..backend.callbacks import Abandoned, Kind, LogSource, Params
+from ..backend.client import Client
+from ..backend.connect import Eras
+from ..config import Config, Server
+from ..errors import LimitReached, ServerNotFound
+from ..model import events
+from ..model.events import Happening, Json
+from ..model.wire import timestamp
+from .buffers import Buffers, Heard, Logged
+from .calls import Calls
+from .events import Events
+from .questions import Questions
+from .registry import not_found
+from .sweeper import Sweeper
+from .timers import Timers
+
+
+@attrs.define(eq=False)
+class Session:
+    """Lives exactly as long as its nurseries. Also the :class:`Host` of its backends."""
+
+    id: str
+    principal: str
+    config: Config
+    eras: Eras
+    new_id: Callable[[], str]
+    outer: trio.Nursery
+    inner: trio.Nursery
+    wall: Callable[[], float] = time.time
+    client_name: str = "unknown client"
+    backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
+    events: Events = attrs.field(init=False)
+    calls: Calls = attrs.field(init=False)
+    questions: Questions = attrs.field(init=False)
+    timers: Timers = attrs.field(init=False)
+    buffers: Buffers = attrs.field(init=False)
+    sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
+    waiters: int = attrs.field(default=0, init=False)
+    """Requests parked in await_activity or get_task_result."""
+    _roots: list[dict[str, Any]] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        limits = self.config.limits
+        self.events = Events(
+            self.new_id,
+            trio.current_time,
+            self.wall,
+            limits.events,
+            limits.events_bytes,
+            limits.events_ms / 1000,
+            self.sweeper.look,
+            self.id,
+        )
+        self.calls = Calls(
+            limits,
+            self.inner,
+            self.publish,
+            self.new_id,
+            self.wall,
+            self.sweeper.look,
+            self.id,
+        )
+        self.questions = Questions(limits, self.publish, self.new_id, self.wall, self.id)
+        self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
+        self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
+        self.sweeper.keepers = (self.events, self.calls)
+
+    def start_backend(self, server: Server) -> Backend:
+        """Begin to connect, under the server's name from now on. Waits for nothing."""
+        backend = self.new_backend(server)
+        self.backends[server.name] = backend
+        return backend
+
+    def new_backend(self, server: Server) -> Backend:
+        """Begin to connect, without a name yet."""
+        backend = Backend(server, self, self.config.limits, self.eras, self.id, self.wall)
+        self.outer.start_soon(backend.run, name=f"backend {server.name} of {self.id}")
+        return backend
+
+    def drop_backend(self, name: str, reason: str, patience: float) -> Backend | None:
+        """Take it out of the session at once; it closes its connection in its own time."""
+        backend = self.backends.pop(name, None)
+        if backend is not None:
+            backend.leave(reason, patience)
+        return backend
+
+    def backend(self, name: str) -> Backend:
+        """The backend of that exact name.
+
+        Raises:
+            ServerNotFound: there is none.
+        """
+        backend = self.backends.get(name)
+        if backend is None:
+            raise ServerNotFound(not_found(name, self.backends))
+        return backend
+
+    def wait_in(self, at_most: int) -> _Waiter:
+        """A place among those who wait for something to happen."""
+        return _Waiter(self, at_most)
+
+    # What backends call: see backend.callbacks.Host.
+
+    def publish(self, server: str, happening: Happening) -> None:
+        self.events.publish(server, happening)
+
+    def notified(self, server: str, method: str, params: Params | None) -> None:
+        now = timestamp(self.wall())
+        self.buffers.hear(Heard(server, method, params, now))
+        self.publish(server, events.Notification(method, now, params))
+
+    def logged(
+        self,
+        server: str,
+        source: LogSource,
+        level: str,
+        data: Json,
+        logger: str | None = None,
+    ) -> None:
+        now = timestamp(self.wall())
+        self.buffers.log(Logged(server, source, level, logger, data, now))
+
+    async def ask(
+        self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
+    ) -> dict[str, Any]:
+        return await self.questions.ask(server, kind, params, abandoned)
+
+    def roots(self) -> list[dict[str, Any]]:
+        return list(self._roots)
+
+    def set_roots(self, roots: Sequence[Mapping[str, Any]]) -> None:
+        """From now on backends are told these; those that listen are told that they changed."""
+        self._roots = [dict(root) for root in roots]
+        for backend in self.backends.values():
+            client: Client | None = backend.client
+            if client is not None and not client.negotiated.is_modern:
+                client.notify("notifications/roots/list_changed")
+
+    def leave_backends(self, patience: float) -> None:
+        for name in list(self.backends):
+            self.drop_backend(name, "session ended", patience)
+
+    def close(self) -> None:
+        """Let those go who wait in nurseries of others."""
+        self.events.triggers.close()
+
+    def say_added(self, server: Server, by: str) -> None:
+        self.publish(server.name, events.ServerAdded(server.name, server.target, by))
+        logs.write("info", "server_added", session=self.id, server=server.name, by=by)
+
+    def say_removed(self, server: Server, by: str) -> None:
+        self.publish(server.name, events.ServerRemoved(server.name, server.target, by))
+        logs.write("info", "server_removed", session=self.id, server=server.name, by=by)
+
+
+@attrs.define(eq=False)
+class _Waiter:
+    """Counts a request that waits, for as long as it does."""
+
+    _session: Session
+    _at_most: int
+
+    def __enter__(self) -> None:
+        if self._session.waiters >= self._at_most:
+            raise LimitReached(
+                f"{self._at_most} requests of this session wait for activity or results already; "
+                "one await_activity is enough for everything"
+            )
+        self._session.waiters += 1
+
+    def __exit__(self, *exc: object) -> None:
+        self._session.waiters -= 1

@@ -1,0 +1,41 @@
+"""Forgetting what was kept long enough: one task, which sleeps until the next thing is due."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import attrs
+import trio
+
+
+class Kept(Protocol):
+    """Something that keeps things for a while."""
+
+    def next_due(self) -> float | None: ...
+
+    def sweep(self) -> None: ...
+
+
+@attrs.define(eq=False)
+class Sweeper:
+    keepers: tuple[Kept, ...] = ()
+    _due: float = attrs.field(default=math.inf, init=False)
+    _sooner: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def look(self, due: float) -> None:
+        """Something is kept until *due*."""
+        if due < self._due:
+            self._sooner.set()
+
+    async def run(self) -> None:
+        while True:
+            self._sooner = trio.Event()
+            self._due = min(
+                (at for keeper in self.keepers if (at := keeper.next_due()) is not None),
+                default=math.inf,
+            )
+            with trio.move_on_at(self._due):
+                await self._sooner.wait()
+            for keeper in self.keepers:
+                keeper.sweep()

@@ -1,0 +1,89 @@
+"""await_activity: one wait for everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import trio
+
+from ..config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
+from ..errors import SessionGone
+from ..model.events import Event
+from ..model.strict import field
+from ..model.wire import dumps, event_json
+from ..session.events import Delivery, Trigger
+from ..session.session import Session
+from .registry import ACTS, TOOLS, Request
+from .response import Reply, pending_client, remarks, text
+from .servers import task_item
+
+
+@attrs.frozen
+class AwaitActivity:
+    timeout_ms: int | None = field(None, low=0, high=MAX_AWAIT_TIMEOUT_MS, doc="default 30000")
+    last_event_id: str | None = field(None, doc="repeat all kept events after this one")
+
+
+@TOOLS.tool(
+    "Wait until anything happens: a task ends, a server asks, notifies, connects or is lost, a "
+    "timer fires. Returns at once if there is news.",
+    AwaitActivity,
+    ACTS,
+)
+async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
+    session, since = request.session, asked.last_event_id
+    timeout_ms = asked.timeout_ms
+    if timeout_ms is None:
+        timeout_ms = session.config.limits.await_timeout_ms
+    feed = session.events.triggers
+    cursor = feed.last
+    has_news = session.events.has_pending if since is None else session.events.has_after(since)
+    if has_news:
+        triggers: list[dict[str, Any]] = [{"type": "immediate"}]
+    else:
+        with session.wait_in(MAX_WAITERS), trio.move_on_after(timeout_ms / 1000):
+            await feed.wait_after(cursor)
+        if feed.is_closed:
+            raise SessionGone("the session has ended; open a new one")
+        triggers = _distinct(feed.after(cursor)) or [{"type": "timeout"}]
+
+    def claim() -> tuple[dict[str, Any], Delivery]:
+        events = session.events
+        delivery = events.take() if since is None else events.take_after(since)
+        said = _report(session, triggers, delivery)
+        return {"content": [text(dumps(said))], "isError": False}, delivery
+
+    return Reply(claim=claim)
+
+
+def _distinct(seen: list[Trigger]) -> list[dict[str, Any]]:
+    return [
+        {"type": "server_disconnected", "server": trigger.server}
+        if trigger.event_type == "server_disconnected"
+        else {"type": "event", "server": trigger.server, "eventType": trigger.event_type}
+        for trigger in dict.fromkeys(seen)
+    ]
+
+
+def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery) -> dict[str, Any]:
+    by_server: dict[str, list[Event]] = {}
+    for event in delivery.events:
+        by_server.setdefault(event.server, []).append(event)
+    working: dict[str, list[dict[str, Any]]] = {}
+    for task in session.calls.working():
+        working.setdefault(task.server, []).append(task_item(task))
+    said: dict[str, Any] = {
+        "triggers": triggers,
+        "events": [
+            {"server": server, "events": [event_json(event) for event in events]}
+            for server, events in by_server.items()
+        ],
+        "pending_server": [
+            {"server": server, "working_tasks": tasks} for server, tasks in working.items()
+        ],
+        "pending_client": pending_client(session) or {"elicitations": [], "sampling_requests": []},
+    }
+    if delivery.events:
+        said["lastEventId"] = delivery.events[-1].id
+    return said | remarks(delivery)

@@ -1,0 +1,148 @@
+"""Asking backends: one of them, within a patience, or all of them at once.
+
+What a backend or the connection to it says instead of an answer becomes one of our errors here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS
+
+from ..backend.backend import Backend
+from ..backend.catalog import Entries, List
+from ..backend.client import Client, closed_under
+from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError
+from ..model.states import BackendState
+from .registry import Request
+
+T = TypeVar("T")
+
+RESOURCE_NOT_FOUND = -32002
+"""What the handshake era says of a resource that is not there; the modern one: invalid params."""
+
+OUT_OF_REACH = {
+    BackendState.RECONNECTING,
+    BackendState.ERROR,
+    BackendState.DISCONNECTED,
+    BackendState.DISABLED,
+}
+"""Backends that a list over all does not wait for."""
+
+
+def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
+    """What the backend said, or that it is gone."""
+    said = error.error
+    if closed_under(error):
+        return ServerDisconnected(
+            f"server {server!r} was lost before it answered {what}; the outcome is unknown, it may "
+            "have run. await_activity tells when the server is back",
+            {"may_have_run": True},
+        )
+    details = {"code": said.code, "message": said.message}
+    if said.data is not None:
+        details["data"] = said.data
+    if said.code == RESOURCE_NOT_FOUND or (
+        said.code == INVALID_PARAMS and what == "resources/read"
+    ):
+        return NotFound(
+            f"server {server!r}: {said.message}; list_resources shows what there is", details
+        )
+    return ExecutionFailed(
+        f"server {server!r} answered {what} with an error: {said.message}", details
+    )
+
+
+async def ask(
+    request: Request, backend: Backend, method: str, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One request to one backend, waiting for its connection if need be.
+
+    Raises:
+        ToolError: it cannot be reached, refused, or did not answer in time.
+    """
+
+    async def exchange(client: Client) -> dict[str, Any]:
+        return await client.request(method, params, on_progress=request.on_progress)
+
+    return await _within_patience(request, backend, method, exchange)
+
+
+async def entries_of(request: Request, backend: Backend, name: List) -> Entries:
+    """One list of one backend, with the same errors."""
+
+    async def exchange(client: Client) -> Entries:
+        return await backend.catalog.get(name, client)
+
+    return await _within_patience(request, backend, f"{name}/list", exchange)
+
+
+async def _within_patience(
+    request: Request, backend: Backend, what: str, exchange: Callable[[Client], Awaitable[T]]
+) -> T:
+    patience_ms = request.session.config.limits.execute_timeout_ms
+    name = backend.server.name
+    with trio.move_on_after(patience_ms / 1000):
+        client = await backend.connection()
+        try:
+            return await exchange(client)
+        except MCPError as error:
+            raise as_tool_error(error, name, what) from None
+    raise TimedOut(
+        f"server {name!r} did not answer {what} within {patience_ms} ms "
+        "(limits.execute_timeout_ms); get_server_status tells what it is doing"
+    )
+
+
+@attrs.define(eq=False)
+class Gathered:
+    """A list over many backends."""
+
+    entries: Entries = attrs.field(factory=list, init=False)
+    errors: list[dict[str, str]] = attrs.field(factory=list, init=False)
+
+    def to_json(self, key: str) -> dict[str, Any]:
+        said: dict[str, Any] = {key: self.entries}
+        if self.errors:
+            said["errors"] = self.errors
+        return said
+
+
+async def gather(request: Request, name: List, backends: Iterable[Backend]) -> Gathered:
+    """The lists of *backends*, in their order; nobody waits for a slow one for long."""
+    found: dict[str, Entries] = {}
+    failed: dict[str, str] = {}
+    asked = list(backends)
+    patience_ms = request.session.config.limits.list_patience_ms
+
+    async def one(backend: Backend) -> None:
+        server = backend.server.name
+        if backend.state in OUT_OF_REACH:
+            failed[server] = f"{backend.state.value}: {backend.last_error or 'not connected'}"
+            return
+        failed[server] = f"{backend.state.value}: no answer yet after {patience_ms} ms"
+        try:
+            found[server] = await entries_of(request, backend, name)
+        except ToolError as error:
+            failed[server] = error.message
+        else:
+            del failed[server]
+
+    with trio.move_on_after(patience_ms / 1000):
+        async with trio.open_nursery() as nursery:
+            for backend in asked:
+                nursery.start_soon(one, backend)
+    gathered = Gathered()
+    for backend in asked:
+        server = backend.server.name
+        if server in failed:
+            gathered.errors.append({"server": server, "error": failed[server]})
+            old = backend.catalog.kept(name) or ()
+            gathered.entries += [{"server": server, "stale": True, **entry} for entry in old]
+        else:
+            gathered.entries += [{"server": server, **entry} for entry in found[server]]
+    return gathered

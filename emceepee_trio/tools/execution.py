@@ -1,0 +1,220 @@
+"""Tools of backends: finding and calling them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+import regex
+from mcp import MCPError
+
+from ..backend.backend import Backend
+from ..backend.client import Client
+from ..config.bounds import (
+    MAX_EXECUTE_TIMEOUT_MS,
+    MAX_FULL_TOOLS_BYTES,
+    MAX_SEARCH_PATTERN,
+    MAX_TASK_TTL_MS,
+    MIN_TASK_TTL_MS,
+)
+from ..errors import InvalidArguments, NotFound, ToolError
+from ..model.problems import did_you_mean
+from ..model.strict import field
+from ..model.wire import dumps
+from ..session.calls import Call, Result, Task
+from .asking import as_tool_error, gather
+from .registry import CALLS, READS, TOOLS, Request
+from .response import Reply, text
+from .servers import task_item
+
+MATCHING = 0.5
+"""Seconds that a client's pattern may take on one name."""
+
+
+@attrs.frozen
+class ListTools:
+    server: str = field(".*", doc="regex, as tool", max_length=MAX_SEARCH_PATTERN)
+    tool: str = field(".*", max_length=MAX_SEARCH_PATTERN)
+    detail: Literal["auto", "full", "summary"] = field("auto", doc="summary has no schemas")
+
+
+@TOOLS.tool(
+    "Find tools of the connected servers, with their schemas. Narrow server and tool down: lists "
+    "can be long.",
+    ListTools,
+    READS,
+)
+async def list_tools(request: Request, asked: ListTools) -> Reply:
+    of_server, of_tool = _pattern("server", asked.server), _pattern("tool", asked.tool)
+    matching = [
+        backend for name, backend in request.session.backends.items() if _matches(of_server, name)
+    ]
+    gathered = await gather(request, "tools", matching)
+    gathered.entries = [
+        tool for tool in gathered.entries if _matches(of_tool, str(tool.get("name")))
+    ]
+    said = gathered.to_json("tools")
+    detail: str = asked.detail
+    if detail == "auto":
+        fits = len(dumps(said).encode()) <= MAX_FULL_TOOLS_BYTES
+        detail = "full" if fits else "summary"
+    if detail == "summary":
+        said["tools"] = [_summary(tool) for tool in gathered.entries]
+        said["hint"] = 'names only; for schemas narrow server and tool down, or detail="full"'
+    said["detail"] = detail
+    return Reply({"content": [text(dumps(said))], "isError": False})
+
+
+def _pattern(name: str, pattern: str) -> regex.Pattern[str]:
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise InvalidArguments(f"{name}: not a regular expression: {error}") from None
+
+
+def _matches(pattern: regex.Pattern[str], name: str) -> bool:
+    try:
+        return pattern.search(name, timeout=MATCHING) is not None
+    except TimeoutError:
+        raise InvalidArguments(
+            f"the pattern {pattern.pattern!r} takes too long to match; use a simpler one"
+        ) from None
+
+
+def _summary(tool: Mapping[str, Any]) -> dict[str, Any]:
+    said = {key: tool[key] for key in ("server", "stale", "name") if key in tool}
+    description = str(tool.get("description") or tool.get("title") or "")
+    if first := description.strip().split("\n")[0].split(". ")[0]:
+        said["description"] = first
+    return said
+
+
+@attrs.frozen
+class ExecuteTool:
+    server: str = field()
+    tool: str = field()
+    args: Mapping[str, Any] = field(attrs.Factory(dict))
+    timeout_ms: int | None = field(
+        None, low=0, high=MAX_EXECUTE_TIMEOUT_MS, doc="wait so long, default 120000; 0: none"
+    )
+    ttl_ms: int | None = field(None, doc="then run as a task at most so long")
+
+
+@TOOLS.tool(
+    "Call a tool of a server. A call that takes longer than timeout_ms goes on as a task: "
+    "await_activity tells when it is done, get_task_result fetches the result.",
+    ExecuteTool,
+    CALLS,
+)
+async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
+    session, limits = request.session, request.session.config.limits
+    backend = session.backend(asked.server)
+    if not backend.catalog.allows(asked.tool):
+        raise _no_such_tool(backend, asked.tool, ())
+    timeout_ms = limits.execute_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
+    ttl_ms = limits.task_ttl_ms if asked.ttl_ms is None else asked.ttl_ms
+    hard_ms = backend.server.call_timeout_ms
+    call = session.calls.begin(
+        asked.server,
+        asked.tool,
+        asked.args,
+        _Sending(request, backend).send,
+        patience=timeout_ms / 1000,
+        ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / 1000,
+        hard_timeout=math.inf if hard_ms is None else hard_ms / 1000,
+    )
+    if request.on_progress is not None:
+        call.listeners.append(request.on_progress)
+    request.can_go_on(lambda: session.calls.promote(call))
+    try:
+        outcome = await session.calls.wait(call, timeout_ms / 1000)
+    finally:
+        call.listeners.clear()
+    if isinstance(outcome, Task):
+        return _promoted(request, outcome, timeout_ms)
+    return Reply(outcome)
+
+
+@attrs.frozen
+class _Sending:
+    """What a call does in its own task."""
+
+    request: Request
+    backend: Backend
+
+    async def send(self, call: Call) -> Result:
+        client = await self.backend.connection()
+        call.waiting_on = "answer"
+        calls = self.request.session.calls
+        try:
+            result = await client.request(
+                "tools/call",
+                {"name": call.tool, "arguments": call.args},
+                on_progress=lambda said: calls.progressed(call, said),
+                tool=await self._listed(client, call.tool),
+            )
+        except MCPError as error:
+            failure = as_tool_error(error, call.server, "tools/call")
+            await self._check_exists(client, call.tool, failure)
+            raise failure from None
+        if result.get("isError"):
+            await self._check_exists(client, call.tool, None)
+        return result
+
+    async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:
+        """The tool's entry, where its schema decides what headers the call needs."""
+        if not client.negotiated.is_modern or self.backend.server.transport == "stdio":
+            return None
+        tools = await self.backend.catalog.get("tools", client)
+        return next((tool for tool in tools if tool.get("name") == name), None)
+
+    async def _check_exists(self, client: Client, name: str, failure: ToolError | None) -> None:
+        """Servers say in many ways that they know no such tool; their list says it in one."""
+        if client.over.is_set():
+            return
+        try:
+            tools = await self.backend.catalog.get("tools", client)
+        except (MCPError, ToolError):
+            return
+        names = [str(tool.get("name")) for tool in tools]
+        if names and name not in names:
+            raise _no_such_tool(self.backend, name, names, failure)
+
+
+def _no_such_tool(
+    backend: Backend,
+    name: str,
+    names: tuple[str, ...] | list[str],
+    failure: ToolError | None = None,
+) -> NotFound:
+    return NotFound(
+        f"server {backend.server.name!r} has no tool {name!r}{did_you_mean(name, names)}; "
+        "list_tools shows what it has",
+        failure.details if failure is not None else None,
+    )
+
+
+def _promoted(request: Request, task: Task, timeout_ms: int) -> Reply:
+    session, server = request.session, task.server
+    shown = {
+        "proxy_task": {
+            "task_id": task.task_id,
+            "status": "working",
+            "created_at": task.created_at,
+            "server": server,
+            "tool": task.tool,
+        },
+        "pending_on_server": {
+            "tasks": [task_item(other) for other in session.calls.working(server)],
+            "elicitations_for_server": [
+                question.brief() for question in session.questions.open("elicitation", server)
+            ],
+        },
+    }
+    said = (
+        f"Tool call exceeded timeout ({timeout_ms}ms). Promoted to task {task.task_id}. "
+        "Use get_task_result to retrieve the result when ready."
+    )
+    return Reply({"content": [text(said), text(dumps(shown))], "isError": False})

@@ -1,0 +1,103 @@
+"""What backends said of their own accord: notifications and logs; and what they are told: roots."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from ..config.bounds import MAX_LOGS_RETURNED
+from ..model.strict import field
+from ..model.wire import to_snake
+from ..session.buffers import Logged, at_least
+from .asking import ask
+from .registry import ACTS, READS, TOOLS, NoArguments, Request
+from .response import Reply, json_reply
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+Source = Literal["protocol", "stderr", "stdout"]
+
+
+@attrs.frozen
+class GetNotifications:
+    server: str | None = field(None)
+    limit: int | None = field(None, low=1, high=100_000)
+
+
+@TOOLS.tool(
+    "Notifications of servers, oldest first; removed when returned.", GetNotifications, ACTS
+)
+async def get_notifications(request: Request, asked: GetNotifications) -> Reply:
+    found = request.session.buffers.take_notifications(asked.server, asked.limit)
+    return json_reply({"notifications": [to_snake(entry) for entry in found]})
+
+
+@attrs.frozen
+class GetLogs:
+    server: str | None = field(None)
+    level: LogLevel = field("debug", doc="this and worse")
+    sources: tuple[Source, ...] | None = field(None)
+    exclude_sources: tuple[Source, ...] = field(())
+    limit: int = field(100, low=1, high=MAX_LOGS_RETURNED)
+    clear: bool = field(True, doc="forget what matched")
+
+
+@TOOLS.tool(
+    "Log lines of servers (their log messages, stderr, and stray output), the newest limit.",
+    GetLogs,
+    ACTS,
+)
+async def get_logs(request: Request, asked: GetLogs) -> Reply:
+    is_bad_enough = at_least(asked.level)
+
+    def wanted(entry: Logged) -> bool:
+        return (
+            is_bad_enough(entry.level)
+            and (asked.sources is None or entry.source in asked.sources)
+            and entry.source not in asked.exclude_sources
+        )
+
+    found, dropped = request.session.buffers.take_logs(
+        wanted, asked.server, asked.limit, clear=asked.clear
+    )
+    return json_reply({"logs": [to_snake(entry) for entry in found], "dropped": dropped})
+
+
+@attrs.frozen
+class SetLogLevel:
+    server: str = field()
+    level: LogLevel = field()
+
+
+@TOOLS.tool("Set how much a server logs.", SetLogLevel, ACTS)
+async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
+    backend = request.session.backend(asked.server)
+    client = await backend.connection()
+    if client.negotiated.is_modern:
+        client.log_level = asked.level  # goes with every request from now on
+    else:
+        await ask(request, backend, "logging/setLevel", {"level": asked.level})
+    backend.log_level = asked.level
+    return json_reply({"server": asked.server, "level": asked.level})
+
+
+@TOOLS.tool("The roots that servers are told.", NoArguments, READS)
+async def get_roots(request: Request, _: NoArguments) -> Reply:
+    return json_reply({"roots": request.session.roots()})
+
+
+@attrs.frozen
+class Root:
+    uri: str = field(doc="file://…")
+    name: str | None = field(None)
+
+
+@attrs.frozen
+class SetRoots:
+    roots: tuple[Root, ...] = field()
+
+
+@TOOLS.tool("Tell servers which folders they may work in.", SetRoots, ACTS)
+async def set_roots(request: Request, asked: SetRoots) -> Reply:
+    request.session.set_roots([to_snake(root) for root in asked.roots])
+    return json_reply({"roots": request.session.roots()})

@@ -1,0 +1,80 @@
+"""Prompts of backends, and completion of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from ..model.strict import Problem, field
+from .asking import ask
+from .registry import READS, TOOLS, Request
+from .resources import OfServers, list_of
+from .response import Reply, json_reply
+
+
+@TOOLS.tool("Prompts of one server or of all.", OfServers, READS)
+async def list_prompts(request: Request, asked: OfServers) -> Reply:
+    gathered = await list_of(request, "prompts", asked.server)
+    return json_reply(gathered.to_json("prompts"))
+
+
+@attrs.frozen
+class GetPrompt:
+    server: str = field()
+    name: str = field()
+    arguments: Mapping[str, str] = field(attrs.Factory(dict))
+
+
+@TOOLS.tool("Render a prompt.", GetPrompt, READS)
+async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
+    backend = request.session.backend(asked.server)
+    params = {"name": asked.name, "arguments": asked.arguments}
+    return json_reply(await ask(request, backend, "prompts/get", params))
+
+
+@attrs.frozen
+class Reference:
+    prompt: str | None = field(None)
+    uri: str | None = field(None)
+
+    def problems(self) -> Iterator[Problem]:
+        if (self.prompt is None) == (self.uri is None):
+            yield Problem("", 'expected either {"prompt": name} or {"uri": template}')
+
+
+@attrs.frozen
+class Argument:
+    name: str = field()
+    value: str = field()
+
+
+@attrs.frozen
+class Complete:
+    server: str = field()
+    ref: Reference = field()
+    argument: Argument = field(doc="what is typed so far")
+    context: Mapping[str, str] = field(attrs.Factory(dict), doc="other arguments")
+
+
+@TOOLS.tool("Suggest values for an argument of a prompt or resource template.", Complete, READS)
+async def complete(request: Request, asked: Complete) -> Reply:
+    backend = request.session.backend(asked.server)
+    ref = (
+        {"type": "ref/prompt", "name": asked.ref.prompt}
+        if asked.ref.prompt is not None
+        else {"type": "ref/resource", "uri": asked.ref.uri}
+    )
+    params: dict[str, Any] = {"ref": ref, "argument": attrs.asdict(asked.argument)}
+    if asked.context:
+        params["context"] = {"arguments": asked.context}
+    result = await ask(request, backend, "completion/complete", params)
+    found = result.get("completion")
+    found = found if isinstance(found, dict) else {}
+    said: dict[str, Any] = {"values": found.get("values", [])}
+    said |= {ours: found[its] for ours, its in _OPTIONAL.items() if its in found}
+    return json_reply(said)
+
+
+_OPTIONAL = {"total": "total", "has_more": "hasMore"}

@@ -1,0 +1,117 @@
+"""Questions of backends, for a client to answer: sampling and elicitation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from ..errors import InvalidArguments
+from ..model.states import QuestionState
+from ..model.strict import field
+from ..session.questions import checked_content
+from .registry import ACTS, ENDS, READS, TOOLS, Request
+from .resources import OfServers
+from .response import Reply, json_reply
+
+
+@TOOLS.tool("Open requests of servers for a completion by a model (you).", OfServers, READS)
+async def get_sampling_requests(request: Request, asked: OfServers) -> Reply:
+    found = request.session.questions.open("sampling", asked.server)
+    return json_reply({"sampling_requests": [question.whole() for question in found]})
+
+
+@attrs.frozen
+class RespondToSampling:
+    request_id: str = field()
+    content: str | tuple[Mapping[str, Any], ...] | Mapping[str, Any] = field(
+        doc="text, or content blocks"
+    )
+    model: str = field(doc="who completed it")
+    role: Literal["assistant", "user"] = field("assistant")
+    stop_reason: str | None = field(None)
+
+
+@TOOLS.tool("Answer a sampling request.", RespondToSampling, ACTS)
+async def respond_to_sampling(request: Request, asked: RespondToSampling) -> Reply:
+    questions = request.session.questions
+    question = questions.get("sampling", asked.request_id)
+    result = {
+        "role": asked.role,
+        "content": _content(asked.content, uses_tools="tools" in question.params),
+        "model": asked.model,
+    }
+    if asked.stop_reason is not None:
+        result["stopReason"] = asked.stop_reason
+    questions.answer(question, QuestionState.COMPLETED, result)
+    return json_reply({"responded": asked.request_id})
+
+
+def _content(
+    content: str | Sequence[Mapping[str, Any]] | Mapping[str, Any], *, uses_tools: bool
+) -> Any:
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    blocks = [content] if isinstance(content, Mapping) else list(content)
+    if not blocks or not all(isinstance(block.get("type"), str) for block in blocks):
+        raise InvalidArguments(
+            'content: expected text, or content blocks like {"type": "text", "text": "…"}'
+        )
+    # Only requests with tools may be answered with several blocks; older backends know one.
+    return blocks if uses_tools or len(blocks) > 1 else blocks[0]
+
+
+@attrs.frozen
+class Cancel:
+    request_id: str = field()
+    reason: str = field("cancelled by the client", max_length=1000)
+
+
+@TOOLS.tool("Refuse a sampling request.", Cancel, ENDS)
+async def cancel_sampling_request(request: Request, asked: Cancel) -> Reply:
+    questions = request.session.questions
+    questions.cancel(questions.get("sampling", asked.request_id), asked.reason)
+    return json_reply({"cancelled": asked.request_id})
+
+
+@TOOLS.tool("Open questions of servers to the user, with the form they want.", OfServers, READS)
+async def get_elicitations(request: Request, asked: OfServers) -> Reply:
+    found = request.session.questions.open("elicitation", asked.server)
+    return json_reply({"elicitations": [question.whole() for question in found]})
+
+
+@attrs.frozen
+class RespondToElicitation:
+    request_id: str = field()
+    action: Literal["accept", "decline", "cancel"] = field()
+    content: Mapping[str, Any] | None = field(None, doc="with accept: the form, by its schema")
+
+
+_STATES = {
+    "accept": QuestionState.ACCEPTED,
+    "decline": QuestionState.DECLINED,
+    "cancel": QuestionState.CANCELLED,
+}
+
+
+@TOOLS.tool(
+    "Answer a question of a server. Ask the user; do not make answers up.",
+    RespondToElicitation,
+    ACTS,
+)
+async def respond_to_elicitation(request: Request, asked: RespondToElicitation) -> Reply:
+    questions = request.session.questions
+    question = questions.get("elicitation", asked.request_id)
+    result: dict[str, Any] = {"action": asked.action}
+    if asked.action == "accept" and question.mode != "url":
+        result["content"] = checked_content(question, asked.content)
+    questions.answer(question, _STATES[asked.action], result)
+    return json_reply({"responded": asked.request_id})
+
+
+@TOOLS.tool("Withdraw from a question of a server; it is told cancel.", Cancel, ENDS)
+async def cancel_elicitation_request(request: Request, asked: Cancel) -> Reply:
+    questions = request.session.questions
+    questions.cancel(questions.get("elicitation", asked.request_id), asked.reason)
+    return json_reply({"cancelled": asked.request_id})

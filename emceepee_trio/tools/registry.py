@@ -1,0 +1,132 @@
+"""What a tool of ours is: a name, a description, a class of arguments, a handler.
+
+The schema that clients see and the check of what they send come from the same class. Handlers
+have no lifetimes of their own: they work in the task of the request, on the session they get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from ..errors import InvalidArguments, UnknownTool
+from ..model.problems import Invalid, did_you_mean
+from ..model.schema import json_schema
+from ..model.strict import structure
+from ..session.manager import SessionManager
+from ..session.session import Session
+from .response import Reply
+
+A = TypeVar("A")
+OnProgress = Callable[[Mapping[str, Any]], None]
+
+
+@attrs.define(eq=False)
+class Request:
+    """One tools/call, as far as a handler needs to know it."""
+
+    session: Session
+    manager: SessionManager
+    on_progress: OnProgress | None = None
+    """Hands a backend's progress on to a client that asked for it."""
+    gave_up: bool = False
+    """The client has stopped waiting for an answer."""
+    _promote: Callable[[], None] | None = attrs.field(default=None, init=False)
+
+    def can_go_on(self, promote: Callable[[], None]) -> None:
+        """A handler's work does not need the request: what to do if the client stops waiting."""
+        self._promote = promote
+        if self.gave_up:
+            promote()
+
+    def give_up(self) -> None:
+        """The client has stopped waiting. Synchronous: the request is cancelled right after."""
+        self.gave_up = True
+        if self._promote is not None:
+            self._promote()
+
+
+@attrs.frozen
+class Tool:
+    name: str
+    description: str
+    arguments: type[Any]
+    handler: Callable[[Request, Any], Awaitable[Reply]]
+    annotations: Mapping[str, bool]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return json_schema(self.arguments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its entry in tools/list."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "annotations": dict(self.annotations),
+        }
+
+    async def call(self, request: Request, arguments: Mapping[str, Any]) -> Reply:
+        try:
+            checked = structure(arguments, self.arguments, json_strings=True)
+        except Invalid as invalid:
+            problems = [str(problem) for problem in invalid.problems]
+            raise InvalidArguments(
+                f"{self.name}: {'; '.join(problems)}", {"problems": problems}
+            ) from None
+        return await self.handler(request, checked)
+
+
+@attrs.frozen
+class NoArguments:
+    """For tools that take none."""
+
+
+READS = {"readOnlyHint": True}
+"""Changes nothing anywhere."""
+ACTS = {"destructiveHint": False}
+"""Changes something, takes nothing away."""
+ENDS = {"destructiveHint": True}
+"""Takes something away."""
+CALLS = {"openWorldHint": True}
+"""Does whatever a server does."""
+
+
+@attrs.define(eq=False)
+class Toolbox:
+    """The static list, in the order of registration."""
+
+    _tools: dict[str, Tool] = attrs.field(factory=dict, init=False)
+
+    def tool(
+        self, description: str, arguments: type[A], annotations: Mapping[str, bool]
+    ) -> Callable[
+        [Callable[[Request, A], Awaitable[Reply]]], Callable[[Request, A], Awaitable[Reply]]
+    ]:
+        """Register the decorated function under its own name."""
+
+        def register(
+            handler: Callable[[Request, A], Awaitable[Reply]],
+        ) -> Callable[[Request, A], Awaitable[Reply]]:
+            name = handler.__name__
+            self._tools[name] = Tool(name, description, arguments, handler, annotations)
+            return handler
+
+        return register
+
+    def get(self, name: str) -> Tool:
+        """Raises `UnknownTool` if there is none of that name."""
+        tool = self._tools.get(name)
+        if tool is None:
+            raise UnknownTool(f"Unknown tool: {name}{did_you_mean(name, self._tools)}")
+        return tool
+
+    def all(self) -> tuple[Tool, ...]:
+        return tuple(self._tools.values())
+
+
+TOOLS = Toolbox()
+"""Filled by the modules of this package, in the order in which `tools/__init__.py` imports them."""

@@ -1,0 +1,143 @@
+"""Resources of backends, and our own: the diagrams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from mcp import MCPError
+
+from ..backend.backend import Backend
+from ..backend.catalog import List
+from ..config import OUR_NAME
+from ..errors import ExecutionFailed, NotFound, TimedOut
+from ..model.diagrams import diagrams
+from ..model.strict import field
+from ..model.wire import dumps
+from .asking import Gathered, as_tool_error, ask, entries_of, gather
+from .registry import ACTS, READS, TOOLS, Request
+from .response import Reply, json_reply
+
+DIAGRAMS = "emceepee://diagrams"
+OUR_RESOURCES = [
+    {
+        "uri": DIAGRAMS,
+        "name": "diagrams",
+        "description": "State diagrams of tasks, questions and calls, in mermaid",
+        "mimeType": "application/json",
+    }
+]
+
+
+def read_ours(uri: str) -> dict[str, Any]:
+    """The contents of a resource of ours, as resources/read gives them."""
+    if uri != DIAGRAMS:
+        raise NotFound(f"no resource {uri!r}; there is {DIAGRAMS}")
+    said = dumps({"diagrams": diagrams()})
+    return {"contents": [{"uri": uri, "mimeType": "application/json", "text": said}]}
+
+
+async def list_of(request: Request, name: List, server: str | None) -> Gathered:
+    """A list over all servers, or of one that is named exactly."""
+    session = request.session
+    gathered = Gathered()
+    if server is None:
+        gathered = await gather(request, name, session.backends.values())
+    elif server != OUR_NAME:
+        entries = await entries_of(request, session.backend(server), name)
+        gathered.entries = [{"server": server, **entry} for entry in entries]
+    if name == "resources" and server in (None, OUR_NAME):
+        gathered.entries += [{"server": OUR_NAME, **entry} for entry in OUR_RESOURCES]
+    return gathered
+
+
+@attrs.frozen
+class OfServers:
+    server: str | None = field(None)
+
+
+@TOOLS.tool("Resources of one server or of all.", OfServers, READS)
+async def list_resources(request: Request, asked: OfServers) -> Reply:
+    gathered = await list_of(request, "resources", asked.server)
+    return json_reply(gathered.to_json("resources"))
+
+
+@TOOLS.tool("Templates for resource URIs of one server or of all.", OfServers, READS)
+async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
+    gathered = await list_of(request, "resource_templates", asked.server)
+    return json_reply(gathered.to_json("resource_templates"))
+
+
+@attrs.frozen
+class Resource:
+    server: str = field()
+    uri: str = field()
+
+
+@TOOLS.tool("Read a resource.", Resource, READS)
+async def read_resource(request: Request, asked: Resource) -> Reply:
+    if asked.server == OUR_NAME:
+        result = read_ours(asked.uri)
+    else:
+        backend = request.session.backend(asked.server)
+        result = await ask(request, backend, "resources/read", {"uri": asked.uri})
+    contents = result.get("contents")
+    blocks = [
+        {"type": "resource", "resource": item}
+        for item in (contents if isinstance(contents, list) else [])
+    ]
+    reply: dict[str, Any] = {"content": blocks, "isError": False}
+    if "_meta" in result:
+        reply["_meta"] = result["_meta"]
+    return Reply(reply)
+
+
+@TOOLS.tool(
+    "Be told when a resource changes: as a notification event, see await_activity.",
+    Resource,
+    ACTS,
+)
+async def subscribe_resource(request: Request, asked: Resource) -> Reply:
+    backend = _foreign(request, asked.server)
+    if asked.uri not in backend.subscriptions:
+        # Remembered first, so that a connection made meanwhile restores it.
+        backend.subscriptions.add(asked.uri)
+        try:
+            await _follow(request, backend, "resources/subscribe", asked.uri)
+        except BaseException:
+            backend.subscriptions.discard(asked.uri)
+            raise
+    return json_reply({"subscribed": asked.uri})
+
+
+@TOOLS.tool("Undo subscribe_resource.", Resource, ACTS)
+async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
+    backend = _foreign(request, asked.server)
+    if asked.uri not in backend.subscriptions:
+        raise NotFound(f"{asked.uri!r} of server {asked.server!r} is not subscribed")
+    backend.subscriptions.discard(asked.uri)
+    if backend.client is not None:
+        await _follow(request, backend, "resources/unsubscribe", asked.uri)
+    return json_reply({"unsubscribed": asked.uri})
+
+
+def _foreign(request: Request, server: str) -> Backend:
+    if server == OUR_NAME:
+        raise ExecutionFailed(f"resources of {OUR_NAME!r} never change")
+    return request.session.backend(server)
+
+
+async def _follow(request: Request, backend: Backend, method: str, uri: str) -> None:
+    client = await backend.connection()
+    if not client.negotiated.is_modern:
+        await ask(request, backend, method, {"uri": uri})
+        return
+    # The modern era has no such requests; what is followed is part of listening.
+    try:
+        agreed = await backend.follow_changes()
+    except MCPError as error:
+        raise as_tool_error(error, backend.server.name, "subscriptions/listen") from None
+    except TimeoutError as error:
+        raise TimedOut(str(error)) from None
+    if uri in backend.subscriptions and uri not in (agreed.get("resourceSubscriptions") or ()):
+        raise ExecutionFailed(f"server {backend.server.name!r} does not follow changes of {uri!r}")

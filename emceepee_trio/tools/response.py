@@ -1,0 +1,92 @@
+"""What a tool answers, and the context blocks that every response carries.
+
+Events are taken for a response at the very last moment, synchronously, by :func:`finish`; so
+nothing can be lost between taking them and handing the response to its transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import attrs
+
+from ..errors import ToolError
+from ..model.wire import dumps
+from ..session.events import Delivery
+from ..session.session import Session
+
+Result: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen
+class Reply:
+    """A result before the context blocks."""
+
+    result: Result = attrs.field(factory=dict)
+    claim: Callable[[], tuple[Result, Delivery]] | None = None
+    """Makes the result from events taken on the spot, instead; await_activity does."""
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def json_reply(value: Any) -> Reply:
+    return Reply({"content": [text(dumps(value))], "isError": False})
+
+
+def error_reply(error: ToolError) -> Reply:
+    return Reply({"content": [text(dumps(error.to_json()))], "isError": True})
+
+
+def finish(session: Session, reply: Reply) -> tuple[Result, Delivery]:
+    """The whole result, and the delivery to commit or give back. No checkpoint in here."""
+    if reply.claim is not None:
+        return reply.claim()
+    delivery = nothing(session) if session.config.context == "off" else session.events.take()
+    blocks = []
+    if said := delivery_json(delivery, "events_since_last_response"):
+        blocks.append(text(dumps(said)))
+    if session.config.context == "full" and (pending := pending_client(session)):
+        blocks.append(text(dumps({"pending_client_action": pending})))
+    if not blocks:
+        return reply.result, delivery
+    content = reply.result.get("content")
+    if not isinstance(content, list):
+        # A backend may leave it out; one that sends something else keeps it, as text.
+        content = [] if content is None else [text(dumps(content))]
+    return {**reply.result, "content": [*content, *blocks]}, delivery
+
+
+def nothing(session: Session) -> Delivery:
+    """A delivery of no events."""
+    return Delivery((), 0, 0, False, session.events, ())
+
+
+def delivery_json(delivery: Delivery, key: str) -> Result:
+    said: Result = {}
+    if delivery.events or delivery.lost:
+        said[key] = delivery.to_json()
+    return said | remarks(delivery)
+
+
+def remarks(delivery: Delivery) -> Result:
+    """What a delivery says beside its events."""
+    said: Result = {}
+    if delivery.more:
+        said["more"] = delivery.more
+    if delivery.lost:
+        said["events_lost"] = delivery.lost
+    if delivery.cursor_lost:
+        said["cursor_lost"] = True
+    return said
+
+
+def pending_client(session: Session) -> Result:
+    """Questions that wait for the client; empty if there are none."""
+    elicitations = [q.brief() for q in session.questions.open("elicitation")]
+    sampling = [q.brief() for q in session.questions.open("sampling")]
+    if not elicitations and not sampling:
+        return {}
+    return {"elicitations": elicitations, "sampling_requests": sampling}

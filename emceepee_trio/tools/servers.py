@@ -1,0 +1,188 @@
+"""Servers: adding, removing, looking at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from ..backend.backend import Backend
+from ..config import ConfigError, server_from_arguments
+from ..errors import InvalidArguments
+from ..model.strict import field
+from ..model.wire import timestamp
+from ..session.session import Session
+from .asking import entries_of
+from .registry import CALLS, ENDS, READS, TOOLS, NoArguments, Request
+from .response import Reply, json_reply
+
+STDERR_TAIL = 20
+RECENT_EVENTS = 20
+
+
+@attrs.frozen
+class AddServer:
+    name: str = field()
+    url: str | None = field(None, doc="streamable HTTP endpoint")
+    headers: Mapping[str, str] | None = field(None, secret=True)
+    command: str | None = field(None, doc="or: a program that speaks MCP on stdio")
+    args: tuple[str, ...] | None = field(None)
+    env: Mapping[str, str] | None = field(None, secret=True)
+    cwd: str | None = field(None)
+    restart: Mapping[str, Any] | None = field(None)
+    reconnect: Mapping[str, Any] | None = field(None)
+    allowed_tools: tuple[str, ...] | None = field(None, doc="names or globs")
+    connect_timeout_ms: int | None = field(None)
+    keep_on_failure: bool = field(False, doc="keep trying if the first attempt fails")
+
+
+@TOOLS.tool(
+    "Connect an MCP server, by url or by command. Its tools are then used with execute_tool.",
+    AddServer,
+    CALLS,
+)
+async def add_server(request: Request, asked: AddServer) -> Reply:
+    given = attrs.asdict(asked, recurse=False)
+    keep = given.pop("keep_on_failure")
+    try:
+        server = server_from_arguments({k: v for k, v in given.items() if v is not None})
+    except ConfigError as error:
+        problems = [str(problem) for problem in error.problems]
+        raise InvalidArguments(
+            f"add_server: {'; '.join(problems)}", {"problems": problems}
+        ) from None
+    client, replaced = await request.manager.add_server(
+        request.session, server, keep_on_failure=keep
+    )
+    backend = request.session.backend(server.name)
+    said: dict[str, Any] = {
+        "server": server.name,
+        "status": backend.state.value,
+        "replaced": replaced,
+        "capabilities": {},
+        "tools": [],
+    }
+    if client is not None:
+        tools = await entries_of(request, backend, "tools")
+        said["capabilities"] = client.negotiated.capabilities
+        said["tools"] = [tool.get("name") for tool in tools]
+        if client.negotiated.instructions:
+            said["instructions"] = client.negotiated.instructions
+    return json_reply(said)
+
+
+@attrs.frozen
+class Named:
+    name: str = field()
+
+
+@TOOLS.tool("Disconnect a server and forget it.", Named, ENDS)
+async def remove_server(request: Request, asked: Named) -> Reply:
+    request.session.backend(asked.name)
+    await request.manager.remove_server(request.session, asked.name)
+    return json_reply({"removed": asked.name})
+
+
+@TOOLS.tool(
+    "Make a new connection to a server now; restarts a program. Use it when one is broken.",
+    Named,
+    CALLS,
+)
+async def reconnect_server(request: Request, asked: Named) -> Reply:
+    backend = request.session.backend(asked.name)
+    await backend.reconnect()
+    return json_reply({"server": asked.name, "status": backend.state.value})
+
+
+@TOOLS.tool("All servers and their state.", NoArguments, READS)
+async def list_servers(request: Request, _: NoArguments) -> Reply:
+    session = request.session
+    return json_reply({"servers": [describe(session, b) for b in session.backends.values()]})
+
+
+@attrs.frozen
+class OfServer:
+    server: str = field()
+
+
+@TOOLS.tool(
+    "One server in detail: state, instructions, calls in flight and what they wait for, recent "
+    "events, stderr. Tells why a call is stuck.",
+    OfServer,
+    READS,
+)
+async def get_server_status(request: Request, asked: OfServer) -> Reply:
+    session, name = request.session, asked.server
+    backend = session.backend(name)
+    said: dict[str, Any] = {"server": describe(session, backend)}
+    if backend.client is not None and backend.client.negotiated.instructions:
+        said["instructions"] = backend.client.negotiated.instructions
+    questions = {kind: session.questions.open(kind, name) for kind in ("elicitation", "sampling")}
+    waiting = next((kind for kind, open_ in questions.items() if open_), None)
+    said |= {
+        "tasks": [task_item(task) for task in session.calls.tasks() if task.server == name],
+        "elicitations": [q.brief() for q in questions["elicitation"]],
+        "sampling_requests": [q.brief() for q in questions["sampling"]],
+        "calls_in_flight": [
+            # A backend that has asked us something usually waits for that.
+            call.to_json() | ({"waiting_on": waiting} if waiting and call.is_sent else {})
+            for call in session.calls.under_way(name)
+        ],
+        "recent_events": session.events.recent(name, RECENT_EVENTS),
+    }
+    if (process := process_json(backend)) is not None:
+        said["process"] = process
+    said["stderr_tail"] = session.buffers.tail(name, "stderr", STDERR_TAIL)
+    return json_reply(said)
+
+
+def task_item(task: Any) -> dict[str, Any]:
+    """A task as await_activity shows it."""
+    return {"taskId": task.task_id, "toolName": task.tool, "status": task.status.value}
+
+
+def process_json(backend: Backend) -> dict[str, Any] | None:
+    """The child of a stdio server: the one that runs, or how the last one ended."""
+    process = backend.process
+    if process is not None:
+        return {"pid": process.pid, "started_at": timestamp(process.started_at)}
+    if backend.last_process is None:
+        return None
+    pid, started_at, end = backend.last_process
+    said = {"pid": pid, "started_at": timestamp(started_at)}
+    said |= {"exit_code": end.code, "signal": end.signal}
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def describe(session: Session, backend: Backend) -> dict[str, Any]:
+    """A server as list_servers shows it."""
+    server = backend.server
+    said: dict[str, Any] = {
+        "name": server.name,
+        "transport": server.transport,
+        "target": server.target,
+        "status": backend.state.value,
+        "health": {"consecutive_failures": 0},
+        "has_instructions": False,
+        "working_tasks": len(session.calls.working(server.name)),
+        "pending_requests": len(session.questions.open("elicitation", server.name))
+        + len(session.questions.open("sampling", server.name)),
+    }
+    if backend.connected_at is not None:
+        said["connected_at"] = timestamp(backend.connected_at)
+    if backend.last_error is not None:
+        said["last_error"] = backend.last_error
+    if backend.next_try is not None:
+        said["reconnect_attempt"] = backend.attempt
+        said["next_retry_ms"] = max(0, round((backend.next_try - trio.current_time()) * 1000))
+    if backend.client is not None:
+        agreed = backend.client.negotiated
+        said |= {
+            "protocol_version": agreed.protocol_version,
+            "server_info": agreed.server_info,
+            "capabilities": agreed.capabilities,
+            "has_instructions": bool(agreed.instructions),
+        }
+    return said

@@ -1,0 +1,113 @@
+"""Tasks: calls that took longer than their request waited."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+import trio
+
+from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_WAITERS
+from ..errors import TimedOut
+from ..model.states import TaskState
+from ..model.strict import field
+from ..model.wire import to_snake
+from ..session.calls import Call, Task
+from .registry import ENDS, READS, TOOLS, Request
+from .response import Reply, json_reply
+
+Status = Literal["working", "completed", "failed", "cancelled", "expired"]
+
+
+def task_json(task: Task) -> dict[str, Any]:
+    return to_snake(task)
+
+
+@attrs.frozen
+class ListTasks:
+    server: str | None = field(None)
+    status: Status | None = field(None)
+    include_completed: bool = field(False, doc="also those that are over")
+
+
+@TOOLS.tool("Tasks that are working, oldest first.", ListTasks, READS)
+async def list_tasks(request: Request, asked: ListTasks) -> Reply:
+    def wanted(task: Task) -> bool:
+        if asked.server not in (None, task.server):
+            return False
+        if asked.status is not None:
+            return task.status.value == asked.status
+        return asked.include_completed or task.status is TaskState.WORKING
+
+    tasks = [task_json(task) for task in request.session.calls.tasks() if wanted(task)]
+    return json_reply({"tasks": tasks})
+
+
+@attrs.frozen
+class OfTask:
+    task_id: str = field()
+
+
+@TOOLS.tool("One task, and the questions its server has open.", OfTask, READS)
+async def get_task(request: Request, asked: OfTask) -> Reply:
+    session = request.session
+    task = _task(session.calls.get(asked.task_id))
+    questions = session.questions.open("elicitation", task.server)
+    return json_reply(
+        {
+            "task": task_json(task),
+            "pending_elicitations_for_server": [question.brief() for question in questions],
+        }
+    )
+
+
+def _task(call: Call) -> Task:
+    assert call.task is not None
+    return call.task
+
+
+@attrs.frozen
+class GetTaskResult:
+    task_id: str = field()
+    timeout_ms: int | None = field(
+        None, low=0, high=MAX_EXECUTE_TIMEOUT_MS, doc="default: until the task expires"
+    )
+
+
+@TOOLS.tool(
+    "The result of a task, waiting for it. May be repeated while it is kept.",
+    GetTaskResult,
+    READS,
+)
+async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
+    session = request.session
+    call = session.calls.get(asked.task_id)
+    timeout = float("inf") if asked.timeout_ms is None else asked.timeout_ms / 1000
+    if not call.slot.is_settled:
+        with session.wait_in(MAX_WAITERS):
+            if request.on_progress is not None:
+                call.listeners.append(request.on_progress)
+            try:
+                with trio.move_on_after(timeout):
+                    await call.slot.wait()
+            finally:
+                if request.on_progress is not None:
+                    call.listeners.remove(request.on_progress)
+    if not call.slot.is_settled:
+        raise TimedOut(
+            f"task {asked.task_id} is still working after {asked.timeout_ms} ms; it goes on. "
+            "await_activity tells when it is done",
+            {"task": task_json(_task(call))},
+        )
+    return Reply(call.slot.peek())
+
+
+@TOOLS.tool("Stop a task; its server is told.", OfTask, ENDS)
+async def cancel_task(request: Request, asked: OfTask) -> Reply:
+    won, task = request.session.calls.cancel(asked.task_id)
+    message = (
+        f"task {task.task_id} is cancelled, server {task.server!r} is told to stop"
+        if won
+        else f"task {task.task_id} is {task.status.value} already"
+    )
+    return json_reply({"success": won, "message": message})

@@ -1,0 +1,60 @@
+"""Timers that a client sets for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ..config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MIN_TIMER_MS
+from ..model.strict import Problem, field
+from .registry import ACTS, ENDS, READS, TOOLS, Request
+from .response import Reply, json_reply
+
+
+@attrs.frozen
+class SetTimer:
+    duration_ms: int = field(low=MIN_TIMER_MS, high=MAX_TIMER_MS)
+    message: str = field(max_length=MAX_TIMER_MESSAGE, doc="what to remind you of")
+    interval: bool = field(False, doc="again and again; then at least 1000")
+
+    def problems(self) -> Iterator[Problem]:
+        if self.interval and self.duration_ms < MIN_INTERVAL_MS:
+            yield Problem(
+                "duration_ms",
+                f"out of range, expected {MIN_INTERVAL_MS} to {MAX_TIMER_MS} with interval, "
+                f"got {self.duration_ms}",
+            )
+
+
+@TOOLS.tool("Be reminded later: await_activity returns when it fires.", SetTimer, ACTS)
+async def set_timer(request: Request, asked: SetTimer) -> Reply:
+    timer = request.session.timers.set(asked.duration_ms, asked.message, interval=asked.interval)
+    return json_reply({"timer": timer.to_json()})
+
+
+@attrs.frozen
+class ListTimers:
+    include_inactive: bool = field(False)
+
+
+@TOOLS.tool("Active timers.", ListTimers, READS)
+async def list_timers(request: Request, asked: ListTimers) -> Reply:
+    timers = request.session.timers.list(include_inactive=asked.include_inactive)
+    return json_reply({"timers": [timer.to_json() for timer in timers]})
+
+
+@attrs.frozen
+class OfTimer:
+    timer_id: str = field()
+
+
+@TOOLS.tool("One timer.", OfTimer, READS)
+async def get_timer(request: Request, asked: OfTimer) -> Reply:
+    return json_reply({"timer": request.session.timers.get(asked.timer_id).to_json()})
+
+
+@TOOLS.tool("Stop a timer.", OfTimer, ENDS)
+async def delete_timer(request: Request, asked: OfTimer) -> Reply:
+    request.session.timers.delete(asked.timer_id)
+    return json_reply({"deleted": asked.timer_id})
