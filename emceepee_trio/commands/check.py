@@ -1,0 +1,37 @@
+"""``emceepee check``: is this configuration right?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..config import ConfigError, load
+from .common import default_config, print_problems
+
+HELP = "validate a configuration file; every problem with its path"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="F", help="default: as for stdio")
+
+
+def run(options: argparse.Namespace) -> int:
+    path = options.file or default_config()
+    if options.file is None and not path.exists():
+        print(f"{path} does not exist; without one there are no servers but those added by tool")
+        return 0
+    try:
+        loaded = load(path)
+    except ConfigError as error:
+        print_problems(error)
+        return 1
+    import sys
+
+    for warning in loaded.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    servers = loaded.config.servers
+    print(f"{path}: {len(servers)} server{'s' * (len(servers) != 1)}")
+    for server in servers:
+        note = " (disabled)" if server.disabled else ""
+        print(f"  {server.name}: {server.transport} {server.target}{note}")
+    return 0

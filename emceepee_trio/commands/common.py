@@ -1,0 +1,74 @@
+"""What several subcommands share: where the configuration comes from."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from .. import logs
+from ..config import Config, ConfigError, Server, load
+
+
+class Usage(Exception):
+    """The command line is wrong: one line, exit 2."""
+
+
+def default_config(environ: Mapping[str, str] = os.environ) -> Path:
+    home = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(home) / "emceepee" / "config.json"
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="F",
+        help="configuration file (default: %s)"
+        % "".join(("$XDG_CONFIG_HOME/emceepee/config.json, if present",)),
+    )
+    parser.add_argument("--demo", action="store_true", help="add the built-in demo server")
+
+
+def add_log_options(parser: argparse.ArgumentParser, *, style: str = "json") -> None:
+    parser.add_argument("--log-format", choices=["json", "text"], default=style)
+    parser.add_argument("--log-level", choices=["debug", "info", "warn", "error"], default="warn")
+
+
+def demo_server() -> Server:
+    """The demo backend, as a child of ours with the same interpreter."""
+    return Server(
+        name="demo",
+        command=sys.executable,
+        args=("-m", "emceepee_trio.demo_backend"),
+    )
+
+
+def read_config(options: argparse.Namespace) -> Config:
+    """The configuration a command line asks for; warnings go to the log.
+
+    Raises:
+        ConfigError: the file is no good.
+    """
+    path = options.config
+    config = Config()
+    if path is None and default_config().exists():
+        path = default_config()
+    if path is not None:
+        loaded = load(path)
+        config = loaded.config
+        for warning in loaded.warnings:
+            logs.write("warn", "config_warning", path=str(path), message=warning)
+    if options.demo:
+        others = tuple(server for server in config.servers if server.name != "demo")
+        config = attrs.evolve(config, servers=(*others, demo_server()))
+    return config
+
+
+def print_problems(error: ConfigError) -> None:
+    for problem in error.problems:
+        print(problem, file=sys.stderr)

@@ -1,0 +1,260 @@
+"""MCP requests of a client, answered from its session. Knows no transport.
+
+Every request passes :meth:`Front.answer`, the outermost (and only) middleware of the SDK's
+server. It answers what is ours as a finished dict, which the SDK then does not sieve, and leaves
+the handshake to the SDK.
+
+A transport shows each incoming message to :meth:`Front.observe` before the dispatcher sees it:
+the dispatcher applies a cancellation before anybody could read its reason, and a client that has
+merely stopped waiting shall find its result later.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp.server import Server
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.dispatcher import coerce_request_id
+from mcp_types import (
+    CLIENT_INFO_META_KEY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    SERVER_INFO_META_KEY,
+    CallToolRequestParams,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from .. import logs
+from ..errors import LimitReached, NotFound, ToolError, UnknownTool
+from ..session.manager import SessionManager
+from ..session.session import Session
+from ..tools import all_tools
+from ..tools.asking import RESOURCE_NOT_FOUND
+from ..tools.registry import TOOLS, Request, Tool
+from ..tools.resources import OUR_RESOURCES, read_ours
+from ..tools.response import Reply, error_reply, finish
+from .progress import Progress
+
+INSTRUCTIONS = """\
+emceepee connects you to any number of MCP servers through one fixed set of tools.
+1. list_servers shows what is there; add_server connects another (url, or command and args).
+2. list_tools finds tools and their schemas; execute_tool calls one. Resources and prompts: \
+list_resources, read_resource, list_prompts, get_prompt.
+3. A call slower than its timeout_ms becomes a task. await_activity waits for everything at once: \
+tasks that end, questions of servers, notifications, timers, lost connections. Then \
+get_task_result fetches the result.
+4. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
+Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
+5. An error says what to do next; get_server_status and get_logs tell why a server misbehaves."""
+
+_GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
+"""In the reason of a cancellation: the client has stopped waiting, not changed its mind."""
+
+SERVER_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
+
+_TTL_MS = 300_000
+"""How long a modern client may keep our lists, which never change while we run."""
+
+
+@attrs.define(eq=False)
+class _InFlight:
+    """A request as the transport showed it, until it is answered."""
+
+    request: Request
+    cancelled: bool = False
+
+
+@attrs.define(eq=False)
+class Front:
+    """One connection of one client to its session."""
+
+    session: Session
+    manager: SessionManager
+    _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
+
+    def observe(self, message: object) -> None:
+        """A message has come in. Called before the dispatcher gets it, in the order of the wire."""
+        if isinstance(message, JSONRPCRequest):
+            self._in_flight[coerce_request_id(message.id)] = self._new_entry()
+        elif isinstance(message, JSONRPCNotification) and (
+            message.method == "notifications/cancelled"
+        ):
+            params = message.params or {}
+            request_id = params.get("requestId")
+            if isinstance(request_id, str | int):
+                self._cancelled(coerce_request_id(request_id), str(params.get("reason") or ""))
+
+    def _cancelled(self, request_id: str | int, reason: str) -> None:
+        entry = self._in_flight.get(request_id)
+        if entry is None:
+            return
+        entry.cancelled = True
+        if _GAVE_UP.search(reason):
+            try:
+                entry.request.give_up()
+            except LimitReached as error:
+                logs.write(
+                    "warn", "promotion_refused", session=self.session.id, error=error.message
+                )
+
+    def _new_entry(self) -> _InFlight:
+        return _InFlight(Request(self.session, self.manager))
+
+    async def answer(
+        self, context: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        """Everything a client sends comes through here."""
+        if context.request_id is None:
+            return await call_next(context)
+        key = coerce_request_id(context.request_id)
+        # A transport that shows nothing (an in-memory one) has no cancellations to explain.
+        entry = self._in_flight.setdefault(key, self._new_entry())
+        try:
+            if context.method == "tools/call":
+                return await self._call_tool(context, entry)
+            if context.method == "initialize":
+                self._remember_client((context.params or {}).get("clientInfo"))
+            return await call_next(context)
+        finally:
+            if self._in_flight.get(key) is entry:
+                del self._in_flight[key]
+
+    def _remember_client(self, info: Any) -> None:
+        if isinstance(info, Mapping) and isinstance(info.get("name"), str):
+            self.session.client_name = info["name"][:100]
+
+    async def _call_tool(
+        self, context: ServerRequestContext[Any, Any], entry: _InFlight
+    ) -> dict[str, Any]:
+        name, arguments, meta = _call_params(context.params)
+        self._remember_client(meta.get(CLIENT_INFO_META_KEY))
+        try:
+            tool = TOOLS.get(name)
+        except UnknownTool as error:
+            raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+        reply = await self._run_tool(tool, context, entry.request, arguments, meta)
+        # No checkpoint from here to the return: the events are taken, and the response that
+        # carries them is as good as written, or they are given back.
+        result, delivery = finish(self.session, reply)
+        if entry.cancelled:
+            # The dispatcher is about to learn it, and will write nothing.
+            delivery.give_back()
+            await trio.sleep_forever()
+        delivery.commit()
+        return _enveloped(context, result)
+
+    async def _run_tool(
+        self,
+        tool: Tool,
+        context: ServerRequestContext[Any, Any],
+        request: Request,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+    ) -> Reply:
+        token = meta.get("progressToken")
+        try:
+            if not isinstance(token, str | int) or isinstance(token, bool):
+                return await tool.call(request, arguments)
+            progress = Progress(context, token)
+            request.on_progress = progress.heard
+            return await progress.report_while(partial(tool.call, request, arguments))
+        except ToolError as error:
+            return error_reply(error)
+        except Exception as error:
+            log_id = secrets.token_hex(4)
+            logs.crash(
+                "tool_crashed", error, session=self.session.id, tool=tool.name, log_id=log_id
+            )
+            message = f"internal error (log id {log_id})"
+            raise MCPError(code=INTERNAL_ERROR, message=message) from None
+
+    def server(self) -> Server[Any]:
+        """The SDK's registry of handlers for this connection."""
+        server: Server[Any] = Server(
+            SERVER_INFO["name"],
+            version=SERVER_INFO["version"],
+            instructions=INSTRUCTIONS,
+            on_list_tools=_list_tools,
+            on_call_tool=_never,
+            on_list_resources=_list_resources,
+            on_read_resource=_read_resource,
+            cache_hints={
+                "tools/list": CacheHint(ttl_ms=_TTL_MS, scope="private"),
+                "resources/list": CacheHint(ttl_ms=_TTL_MS, scope="private"),
+                "resources/read": CacheHint(ttl_ms=_TTL_MS, scope="private"),
+            },
+        )
+        server.middleware[:] = [_Middleware(self)]
+        return server
+
+
+@attrs.frozen
+class _Middleware:
+    """:meth:`Front.answer` in the shape that the SDK wants."""
+
+    _front: Front
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        return await self._front.answer(ctx, call_next)
+
+
+def _enveloped(context: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """What a modern client finds in every result."""
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return result
+    meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(result.get("_meta") or {})}
+    return {**result, "resultType": "complete", "_meta": meta}
+
+
+def _call_params(
+    params: Mapping[str, Any] | None,
+) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
+    """Name, arguments and `_meta` of a tools/call, of the right types."""
+    given = params or {}
+    name, arguments, meta = given.get("name"), given.get("arguments"), given.get("_meta")
+    if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
+        raise MCPError(code=INVALID_PARAMS, message="expected a name and an object of arguments")
+    return name, arguments or {}, meta if isinstance(meta, Mapping) else {}
+
+
+async def _list_tools(
+    context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+) -> Any:
+    return _enveloped(context, {"tools": [tool.to_json() for tool in all_tools()]})
+
+
+async def _never(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> Any:
+    raise AssertionError("tools/call is answered by the middleware")
+
+
+async def _list_resources(
+    context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+) -> Any:
+    return _enveloped(context, {"resources": OUR_RESOURCES})
+
+
+async def _read_resource(
+    context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
+) -> Any:
+    try:
+        return _enveloped(context, read_ours(str(params.uri)))
+    except NotFound as error:
+        modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+        raise MCPError(code=code, message=error.message) from None

@@ -1,0 +1,66 @@
+"""Progress for a client that waits and asked for it: its backend's, or that time is passing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+import outcome
+import trio
+from mcp.server.context import ServerRequestContext
+
+from ..config.bounds import PROGRESS_EVERY_MS
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Progress:
+    """Of one request. Forwards what increases; fills silence; says nothing after the response."""
+
+    _context: ServerRequestContext[Any, Any]
+    _token: str | int
+    _said: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    """The newest of the backend's reports, which is all that a slow client needs."""
+    _sent: float = attrs.field(default=0.0, init=False)
+    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def heard(self, said: Mapping[str, Any]) -> None:
+        """The backend reports progress."""
+        progress = said.get("progress")
+        if isinstance(progress, int | float) and progress > self._sent:
+            self._said = said
+            self._news.set()
+
+    async def report_while(self, work: Callable[[], Awaitable[T]]) -> T:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report)
+            result = await outcome.acapture(work)
+            nursery.cancel_scope.cancel("answered")
+        return result.unwrap()
+
+    async def _report(self) -> None:
+        started = trio.current_time()
+        while True:
+            with trio.move_on_after(PROGRESS_EVERY_MS / 1000):
+                await self._news.wait()
+            if self._news.is_set():
+                self._news = trio.Event()
+                said = self._said
+                await self._send(said["progress"], said.get("total"), said.get("message"))
+            else:
+                waited = round(trio.current_time() - started)
+                filler = math.nextafter(self._sent, math.inf)
+                await self._send(filler, self._said.get("total"), f"working for {waited} s")
+
+    async def _send(self, progress: float, total: Any, message: Any) -> None:
+        self._sent = progress
+        await self._context.session.send_progress_notification(
+            self._token,
+            progress,
+            total if isinstance(total, int | float) else None,
+            message if isinstance(message, str) else None,
+            related_request_id=self._context.request_id,  # type: ignore[arg-type]  # also integers
+        )

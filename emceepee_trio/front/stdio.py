@@ -1,0 +1,128 @@
+"""One session on standard input and output.
+
+Standard input is read in a thread that may be abandoned, so that neither a signal nor the end has
+to wait for a client that says nothing. The session ends, with every child, when input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import anyio
+import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.runner import serve_dual_era_loop
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+from ..config import Config
+from ..session.manager import SessionManager, open_sessions
+from .mcp import Front
+
+SESSION = "default"
+PRINCIPAL = "local"
+CHUNK = 65536
+
+In = MemoryObjectSendStream[SessionMessage | Exception]
+Out = MemoryObjectSendStream[SessionMessage]
+
+
+async def serve_stdio(config: Config) -> None:
+    """Serve until standard input ends or a signal comes; then nothing of the session runs."""
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        async with open_sessions(config) as manager, trio.open_nursery() as nursery:
+
+            async def stop_on_signal() -> None:
+                async for _ in signals:
+                    nursery.cancel_scope.cancel("signal")
+
+            nursery.start_soon(stop_on_signal)
+            await _serve(manager, config.limits.body)
+            nursery.cancel_scope.cancel("end of input")
+
+
+async def _serve(manager: SessionManager, limit: int) -> None:
+    session = await manager.ensure(SESSION, PRINCIPAL)
+    front = Front(session, manager)
+    to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_write, from_server, nursery.cancel_scope)
+        nursery.start_soon(_read, front, to_server, outgoing.clone(), limit)
+        await serve_dual_era_loop(front.server(), incoming, outgoing, lifespan_state=None)
+        nursery.cancel_scope.cancel("client is gone")
+
+
+async def _read(front: Front, to_server: In, replies: Out, limit: int) -> None:
+    """Lines of standard input, each a message or (2025-03-26) a list of them."""
+    buffer = bytearray()
+    async with to_server, replies:
+        while chunk := await trio.to_thread.run_sync(
+            os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
+        ):
+            seen = len(buffer)
+            buffer += chunk
+            while (end := buffer.find(b"\n", seen)) >= 0:
+                line = bytes(buffer[:end])
+                del buffer[: end + 1]
+                seen = 0
+                if line.strip():
+                    await _take(front, line, to_server, replies)
+            if len(buffer) > limit:
+                # Nothing can be said about a line that has not ended: its id is unknown.
+                await replies.send(_refusal(None, f"message too long (limit {limit} bytes)"))
+                return
+
+
+async def _take(front: Front, line: bytes, to_server: In, replies: Out) -> None:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        await replies.send(_refusal(None, f"not JSON: {error}", PARSE_ERROR))
+        return
+    for item in data if isinstance(data, list) and data else [data]:
+        try:
+            message = jsonrpc_message_adapter.validate_python(item, by_name=False)
+        except ValidationError:
+            asked = isinstance(item, dict) and "method" in item
+            request_id = item.get("id") if asked else None
+            valid = isinstance(request_id, str | int) and not isinstance(request_id, bool)
+            if asked and "id" not in item:
+                continue  # a malformed notification has nobody to be told
+            await replies.send(
+                _refusal(request_id if valid else None, "not a JSON-RPC 2.0 message")
+            )
+        else:
+            front.observe(message)
+            await to_server.send(SessionMessage(message))
+
+
+def _refusal(request_id: Any, message: str, code: int = INVALID_REQUEST) -> SessionMessage:
+    error = ErrorData(code=code, message=message)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
+
+
+async def _write(
+    from_server: MemoryObjectReceiveStream[SessionMessage], client: trio.CancelScope
+) -> None:
+    """Lines to standard output; a client that does not read holds up only this task."""
+    # A duplicate, because closing it also undoes its being non-blocking.
+    output = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
+    async with from_server, output:
+        async for item in from_server:
+            line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await output.send_all(line.encode() + b"\n")
+            except trio.BrokenResourceError:
+                return client.cancel("nobody reads our output")
