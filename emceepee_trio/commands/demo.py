@@ -79,7 +79,7 @@ class _Guide:
 
         self.say("Meanwhile a server asks the user something, in the middle of a call")
         asking = await self.call("execute_tool", server="demo", tool="ask_name", timeout_ms=1000)
-        question = _question_in(asking)
+        question = await self.question()
         self.show(f"it asks: {question['message']!r}")
 
         self.say("The answer goes back to the server, and its call goes on")
@@ -94,6 +94,16 @@ class _Guide:
         self.say("One wait for everything: the slow call is done")
         await self.wait_until_done(_task_in(slow))
         await self.call("get_task_result", task_id=_task_in(slow))
+
+    async def question(self) -> dict[str, Any]:
+        """What the server asks, which on a busy machine may take a while."""
+        for _ in range(10):
+            answer = await self.client.call_tool("get_elicitations", {"server": "demo"})
+            questions: list[dict[str, Any]] = json.loads(_texts(answer)[0])["elicitations"]
+            if questions:
+                return questions[0]
+            await self.call("await_activity", timeout_ms=5000)
+        raise _WrongTurn("the server did not ask")
 
     async def wait_until_done(self, task_id: str) -> None:
         status = "working"
@@ -129,22 +139,8 @@ def _texts(answer: Any) -> list[str]:
     return [block.text for block in answer.content if block.type == "text"]
 
 
-def _promotion_in(answer: Any) -> dict[str, Any]:
+def _task_in(answer: Any) -> str:
     for text in _texts(answer):
         if text.startswith('{"proxy_task"'):
-            found: dict[str, Any] = json.loads(text)
-            return found
+            return str(json.loads(text)["proxy_task"]["task_id"])
     raise _WrongTurn("a slow call was not promoted")
-
-
-def _task_in(answer: Any) -> str:
-    return str(_promotion_in(answer)["proxy_task"]["task_id"])
-
-
-def _question_in(answer: Any) -> dict[str, Any]:
-    questions: list[dict[str, Any]] = _promotion_in(answer)["pending_on_server"][
-        "elicitations_for_server"
-    ]
-    if not questions:
-        raise _WrongTurn("the server did not ask")
-    return questions[0]
