@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -25,6 +25,7 @@ from mcp.server import Server
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
     CLIENT_INFO_META_KEY,
     INTERNAL_ERROR,
@@ -35,6 +36,10 @@ from mcp_types import (
     JSONRPCRequest,
     PaginatedRequestParams,
     ReadResourceRequestParams,
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -84,6 +89,8 @@ class Front:
 
     session: Session
     manager: SessionManager
+    draining: trio.Event = attrs.field(factory=trio.Event)
+    """Set when what only waits shall return."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
 
     def observe(self, message: object) -> None:
@@ -110,6 +117,16 @@ class Front:
                 logs.write(
                     "warn", "promotion_refused", session=self.session.id, error=error.message
                 )
+
+    def give_up(self) -> None:
+        """The client has lost all its answers, and stays: what can go on without it does."""
+        for request_id in tuple(self._in_flight):
+            self._cancelled(request_id, "timed out")
+
+    def client_is_gone(self) -> None:
+        """Nothing of what is under way will be read."""
+        for entry in self._in_flight.values():
+            entry.cancelled = True
 
     def _new_entry(self) -> _InFlight:
         return _InFlight(Request(self.session, self.manager))
@@ -142,6 +159,7 @@ class Front:
     ) -> dict[str, Any]:
         name, arguments, meta = _call_params(context.params)
         self._remember_client(meta.get(CLIENT_INFO_META_KEY))
+        self.session.used = True
         try:
             tool = TOOLS.get(name)
         except UnknownTool as error:
@@ -182,43 +200,57 @@ class Front:
             message = f"internal error (log id {log_id})"
             raise MCPError(code=INTERNAL_ERROR, message=message) from None
 
-    def server(self) -> Server[Any]:
-        """The SDK's registry of handlers for this connection."""
-        server: Server[Any] = Server(
-            SERVER_INFO["name"],
-            version=SERVER_INFO["version"],
-            instructions=INSTRUCTIONS,
-            on_list_tools=_list_tools,
-            on_call_tool=_never,
-            on_list_resources=_list_resources,
-            on_read_resource=_read_resource,
-            cache_hints={
-                "tools/list": CacheHint(ttl_ms=_TTL_MS, scope="private"),
-                "resources/list": CacheHint(ttl_ms=_TTL_MS, scope="private"),
-                "resources/read": CacheHint(ttl_ms=_TTL_MS, scope="private"),
-            },
-        )
-        server.middleware[:] = [_Middleware(self)]
-        return server
+
+@cache
+def mcp_server() -> Server[Front]:
+    """The SDK's registry of handlers, shared by all connections; each brings its front along."""
+    cached = CacheHint(ttl_ms=_TTL_MS, scope="private")
+    server: Server[Front] = Server(
+        SERVER_INFO["name"],
+        version=SERVER_INFO["version"],
+        instructions=INSTRUCTIONS,
+        on_list_tools=_list_tools,
+        on_call_tool=_never,
+        on_list_resources=_list_resources,
+        on_read_resource=_read_resource,
+        on_subscriptions_listen=_listen,
+        cache_hints={"tools/list": cached, "resources/list": cached, "resources/read": cached},
+    )
+    server.middleware[:] = [_Middleware()]
+    return server
 
 
-@attrs.frozen
 class _Middleware:
     """:meth:`Front.answer` in the shape that the SDK wants."""
 
-    _front: Front
-
     async def __call__(
-        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+        self, ctx: ServerRequestContext[Front, Any], call_next: CallNext
     ) -> HandlerResult:
-        return await self._front.answer(ctx, call_next)
+        return await ctx.lifespan_context.answer(ctx, call_next)
+
+
+async def _listen(
+    context: ServerRequestContext[Front], params: SubscriptionsListenRequestParams
+) -> Any:
+    """Acknowledge what we deliver, which is nothing: our tools and resources never change."""
+    meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
+    acknowledged = SubscriptionsAcknowledgedNotification(
+        params=SubscriptionsAcknowledgedNotificationParams(
+            notifications=SubscriptionFilter(), _meta=meta
+        )
+    )
+    assert context.request_id is not None
+    await context.session.send_notification(acknowledged, context.request_id)
+    await context.lifespan_context.draining.wait()
+    return _enveloped(context, {"_meta": meta})
 
 
 def _enveloped(context: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
     """What a modern client finds in every result."""
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return result
-    meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(result.get("_meta") or {})}
+    theirs = result.get("_meta")
+    meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(theirs if isinstance(theirs, Mapping) else {})}
     return {**result, "resultType": "complete", "_meta": meta}
 
 

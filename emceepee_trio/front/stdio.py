@@ -22,13 +22,16 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from ..config import Config
 from ..session.manager import SessionManager, open_sessions
-from .mcp import Front
+from .mcp import Front, mcp_server
+from .wire import dump
 
 SESSION = "default"
 PRINCIPAL = "local"
@@ -60,29 +63,29 @@ async def _serve(manager: SessionManager, limit: int) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_write, from_server, nursery.cancel_scope)
         nursery.start_soon(_read, front, to_server, outgoing.clone(), limit)
-        await serve_dual_era_loop(front.server(), incoming, outgoing, lifespan_state=None)
+        await serve_dual_era_loop(mcp_server(), incoming, outgoing, lifespan_state=front)
         nursery.cancel_scope.cancel("client is gone")
 
 
 async def _read(front: Front, to_server: In, replies: Out, limit: int) -> None:
     """Lines of standard input, each a message or (2025-03-26) a list of them."""
-    buffer = bytearray()
+    line = bytearray()
     async with to_server, replies:
         while chunk := await trio.to_thread.run_sync(
             os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
         ):
-            seen = len(buffer)
-            buffer += chunk
-            while (end := buffer.find(b"\n", seen)) >= 0:
-                line = bytes(buffer[:end])
-                del buffer[: end + 1]
-                seen = 0
-                if line.strip():
-                    await _take(front, line, to_server, replies)
-            if len(buffer) > limit:
-                # Nothing can be said about a line that has not ended: its id is unknown.
-                await replies.send(_refusal(None, f"message too long (limit {limit} bytes)"))
-                return
+            *ends, beginning = chunk.split(b"\n")
+            for end in ends:
+                line += end
+                if len(line) > limit:
+                    # Its id is in what was not kept, or is not worth looking for.
+                    message = f"message too long (limits.body {limit} bytes)"
+                    await replies.send(_refusal(None, message))
+                elif line.strip():
+                    await _take(front, bytes(line), to_server, replies)
+                line.clear()
+            if len(line) <= limit:
+                line += beginning  # of a line that is too long, enough to see that it is
 
 
 async def _take(front: Front, line: bytes, to_server: In, replies: Out) -> None:
@@ -121,8 +124,17 @@ async def _write(
     output = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
     async with from_server, output:
         async for item in from_server:
-            line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            line = dump(item.message)
             try:
                 await output.send_all(line.encode() + b"\n")
             except trio.BrokenResourceError:
                 return client.cancel("nobody reads our output")
+
+
+def _dump(message: JSONRPCMessage) -> bytes:
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except PydanticSerializationError:
+        # A backend may say what JSON can and pydantic cannot: half a surrogate pair, deep nesting.
+        whole = message.model_dump(by_alias=True, exclude_unset=True)
+        return json.dumps(whole, separators=(",", ":")).encode()

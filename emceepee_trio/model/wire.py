@@ -37,8 +37,13 @@ def snake(name: str) -> str:
 
 
 def dumps(value: object) -> str:
-    """Compact JSON, unicode as it is."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """Compact JSON, unicode as it is, but for what no encoding of it could carry."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell
+        return json.dumps(value, separators=(",", ":"))
+    return text
 
 
 def _converter(rename: Callable[[str], str]) -> cattrs.Converter:

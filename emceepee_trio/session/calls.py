@@ -337,6 +337,10 @@ class Calls:
             )
         return call
 
+    @property
+    def has_unsettled(self) -> bool:
+        return any(not call.slot.is_settled for call in self._calls.values())
+
     def tasks(self) -> list[Task]:
         """Oldest first."""
         return [call.task for call in self._calls.values() if call.task is not None]

@@ -15,7 +15,8 @@ from ..backend.connect import Eras
 from ..backend.client import Client
 from ..backend.process import PATIENCE
 from ..config import Config, Server
-from ..errors import EmceepeeError
+from ..config.bounds import UNUSED_SESSION_MS
+from ..errors import EmceepeeError, LimitReached
 from ..model.ids import Ids
 from ..waits.slot import Slot
 from .registry import Registry
@@ -45,16 +46,55 @@ class SessionManager:
         slot = self._sessions.get(session_id)
         return slot.peek() if slot is not None and slot.is_settled else None
 
-    async def ensure(self, session_id: str, principal: str) -> Session:
-        """The session of that id, made if need be; callers who race get the same one."""
+    async def ensure(
+        self, session_id: str, principal: str, *, ends_when_idle: bool = False
+    ) -> Session:
+        """The session of that id, made if need be; callers who race get the same one.
+
+        Raises:
+            LimitReached: there are too many, and all of them have something under way.
+        """
         slot = self._sessions.get(session_id)
         if slot is None:
+            self._make_room()
             # Registered before the first await, so that the next caller finds this very one.
             slot = self._sessions[session_id] = Slot()
             self._nursery.start_soon(
-                self._run, session_id, principal, slot, name=f"session {session_id}"
+                self._run,
+                session_id,
+                principal,
+                slot,
+                ends_when_idle,
+                name=f"session {session_id}",
             )
         return await slot.wait_result()
+
+    def _make_room(self) -> None:
+        limit = self.config.limits.sessions
+        if len(self._sessions) < limit:
+            return
+        idle = [session for session in self.sessions() if not session.has_work]
+        if not idle:
+            raise LimitReached(
+                f"{limit} sessions are open and busy (limits.sessions); end one, or come back later"
+            )
+        self.end(min(idle, key=lambda session: session.idle_since), "made room")
+
+    async def _end_when_idle(self, session: Session) -> None:
+        """Sleep to the earliest possible end, look again, and end it there.
+
+        Not a deadline: a request in the deadline's own tick would be killed although it came.
+        """
+        idle = self.config.limits.session_idle_ms / 1000
+        while True:
+            patience = idle if session.used else min(idle, UNUSED_SESSION_MS / 1000)
+            await trio.sleep_until(session.idle_since + patience)
+            if session.has_work:
+                session.touch()
+            elif session.used and patience < idle:
+                continue
+            elif trio.current_time() >= session.idle_since + patience:
+                return self.end(session, "idle")
 
     def end(self, session: Session, reason: str) -> None:
         """The only end: unregistered and cancelled in one breath. What it runs ends by itself."""
@@ -65,7 +105,9 @@ class SessionManager:
         session.close()
         session.inner.cancel_scope.cancel(reason)
 
-    async def _run(self, session_id: str, principal: str, slot: Slot[Session]) -> None:
+    async def _run(
+        self, session_id: str, principal: str, slot: Slot[Session], ends_when_idle: bool
+    ) -> None:
         session = None
         try:
             async with trio.open_nursery() as outer:
@@ -81,6 +123,8 @@ class SessionManager:
                             inner,
                         )
                         inner.start_soon(session.sweeper.run)
+                        if ends_when_idle:
+                            inner.start_soon(self._end_when_idle, session)
                         for server in self.registry.visible(principal).values():
                             session.start_backend(server)
                         logs.write("info", "session_created", session=session_id)

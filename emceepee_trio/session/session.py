@@ -8,7 +8,8 @@ knows a tool or a transport.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -53,9 +54,14 @@ class Session:
     timers: Timers = attrs.field(init=False)
     buffers: Buffers = attrs.field(init=False)
     sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
+    used: bool = attrs.field(default=False, init=False)
+    """Its client has done more than say hello."""
+    idle_since: float = attrs.field(factory=trio.current_time, init=False)
     waiters: int = attrs.field(default=0, init=False)
     """Requests parked in await_activity or get_task_result."""
     _roots: list[dict[str, Any]] = attrs.field(factory=list, init=False)
+    _requests: int = attrs.field(default=0, init=False)
+    _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.config.limits
@@ -158,9 +164,39 @@ class Session:
         for name in list(self.backends):
             self.drop_backend(name, "session ended", patience)
 
+    @contextmanager
+    def busy(self) -> Generator[None]:
+        """A request is under way, or a stream has a reader."""
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self.touch()
+
+    def touch(self) -> None:
+        self.idle_since = trio.current_time()
+
+    @property
+    def has_work(self) -> bool:
+        """Something is under way that somebody may come back for."""
+        return bool(
+            self._requests
+            or self.calls.has_unsettled
+            or self.questions.open("elicitation")
+            or self.questions.open("sampling")
+            or self.timers.list(include_inactive=False)
+        )
+
+    def at_end(self, act: Callable[[], None]) -> None:
+        """Have *act* called, synchronously, when the session ends."""
+        self._at_end.append(act)
+
     def close(self) -> None:
         """Let those go who wait in nurseries of others."""
         self.events.triggers.close()
+        while self._at_end:
+            self._at_end.pop()()
 
     def say_added(self, server: Server, by: str) -> None:
         self.publish(server.name, events.ServerAdded(server.name, server.target, by))

@@ -1,0 +1,216 @@
+"""A client of the handshake era over HTTP: its streams, and the connection it speaks on now.
+
+`initialize` opens an :class:`Incarnation`, a dispatcher of its own on the client's session; it runs
+in the session, so that connections may come and go. A client that lost its streams initializes
+again with the id of its session: a new incarnation takes over, the calls of the old one become
+tasks, and what was unread moves to the standalone stream.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import attrs
+import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.runner import serve_loop
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+
+from ..session.manager import SessionManager
+from ..session.session import Session
+from .mcp import Front, mcp_server
+from .streams import Stream, Streams
+from .wire import dump
+
+PRIMED_SINCE = "2025-11-25"
+"""Older clients stumble over an event without data."""
+
+RequestId = str | int
+
+
+@attrs.define(eq=False)
+class Exchange:
+    """A request on its way: which stream its answer belongs to, and the id its client gave it."""
+
+    client_id: RequestId
+    stream: Stream
+    waiting: set[RequestId]
+    """Requests of the same POST without an answer; the stream ends when there are none."""
+
+
+@attrs.define(eq=False)
+class Incarnation:
+    """One `initialize` and what follows, on one dispatcher."""
+
+    front: Front
+    streams: Streams
+    ids: Iterator[int]
+    """Unique in the session, so that no answer of an earlier incarnation meets a request of ours."""
+    version: str = attrs.field(default="", init=False)
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
+    _pipe: tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]] = attrs.field(
+        factory=lambda: anyio.create_memory_object_stream[Any](0), init=False
+    )
+
+    @property
+    def is_primed(self) -> bool:
+        return self.version >= PRIMED_SINCE
+
+    async def run(self, session_id: str) -> None:
+        send, receive = self._pipe
+        with self._scope:
+            async with send:
+                await serve_loop(
+                    mcp_server(),
+                    receive,
+                    _Outgoing(self),
+                    lifespan_state=self.front,
+                    session_id=session_id,
+                )
+
+    def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
+        """An id that is used twice, or that a request in flight has."""
+        seen = {coerce_request_id(exchange.client_id) for exchange in self._exchanges.values()}
+        for message in messages:
+            if isinstance(message, JSONRPCRequest):
+                key = coerce_request_id(message.id)
+                if key in seen:
+                    return message.id
+                seen.add(key)
+        return None
+
+    async def take(self, messages: list[JSONRPCMessage], stream: Stream) -> None:
+        """Hand the messages of one POST to the dispatcher; answers go to *stream*."""
+        waiting: set[RequestId] = set()
+        prepared = [self._prepare(message, stream, waiting) for message in messages]
+        if not waiting:
+            stream.finish()
+        for item in prepared:
+            if item is not None:
+                self.front.observe(item.message)
+                await self._pipe[0].send(item)
+
+    def _prepare(
+        self, message: JSONRPCMessage, stream: Stream, waiting: set[RequestId]
+    ) -> SessionMessage | None:
+        if isinstance(message, JSONRPCRequest):
+            ours = next(self.ids)
+            self._exchanges[ours] = Exchange(message.id, stream, waiting)
+            waiting.add(ours)
+
+            async def unanswered() -> None:
+                self._settle(ours)
+
+            return SessionMessage(
+                message.model_copy(update={"id": ours}),
+                ServerMessageMetadata(on_request_unanswered=unanswered, can_send_request=False),
+            )
+        if isinstance(message, JSONRPCNotification) and (
+            message.method == "notifications/cancelled"
+        ):
+            params = dict(message.params or {})
+            ours_or_none = self._ours(params.get("requestId"))
+            if ours_or_none is None:
+                return None
+            params["requestId"] = ours_or_none
+            return SessionMessage(message.model_copy(update={"params": params}))
+        return SessionMessage(message)
+
+    def _ours(self, client_id: Any) -> RequestId | None:
+        if not isinstance(client_id, str | int):
+            return None
+        wanted = coerce_request_id(client_id)
+        return next(
+            (o for o, e in self._exchanges.items() if coerce_request_id(e.client_id) == wanted),
+            None,
+        )
+
+    def _settle(self, ours: RequestId) -> None:
+        exchange = self._exchanges.pop(ours, None)
+        if exchange is not None:
+            exchange.waiting.discard(ours)
+            if not exchange.waiting:
+                exchange.stream.finish()
+
+    async def say(self, item: SessionMessage) -> None:
+        """A message from the dispatcher, put into the stream it belongs to."""
+        message, metadata = item.message, item.metadata
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            exchange = self._exchanges.get(message.id) if message.id is not None else None
+            if exchange is None or message.id is None:
+                return
+            ours = message.id
+            answer = message.model_copy(update={"id": exchange.client_id})
+            try:
+                await self.streams.append(exchange.stream, dump(answer), is_answer=True)
+            finally:
+                self._settle(ours)
+        else:
+            related = None
+            if isinstance(metadata, ServerMessageMetadata):
+                related = self._exchanges.get(metadata.related_request_id or "")
+            stream = self.streams.standalone if related is None else related.stream
+            await self.streams.append(stream, dump(message))
+
+    def end(self) -> None:
+        """The client has lost its streams: its calls go on as tasks, its waits end."""
+        self.front.give_up()
+        self.front.draining.set()
+        self._scope.cancel("joined again")
+        for exchange in self._exchanges.values():
+            self.streams.move_unread(exchange.stream)
+        self._exchanges.clear()
+
+
+@attrs.define(eq=False)
+class _Outgoing:
+    """What the dispatcher takes for a write stream."""
+
+    _incarnation: Incarnation
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._incarnation.say(item)
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def __aenter__(self) -> _Outgoing:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+
+@attrs.define(eq=False)
+class HttpClient:
+    """What HTTP adds to a session."""
+
+    session: Session
+    manager: SessionManager
+    streams: Streams = attrs.field(init=False)
+    incarnation: Incarnation | None = attrs.field(default=None, init=False)
+    _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.streams = Streams(self.session.id)
+
+    def incarnate(self) -> Incarnation:
+        """A new connection of the client; an earlier one ends."""
+        if self.incarnation is not None:
+            self.incarnation.end()
+        front = Front(self.session, self.manager)
+        self.incarnation = Incarnation(front, self.streams, self._ids)
+        self.session.inner.start_soon(self.incarnation.run, self.session.id)
+        return self.incarnation

@@ -1,0 +1,304 @@
+"""The MCP endpoint over HTTP: POST, GET and DELETE of `/mcp`, handshake era; `modern.py` the other.
+
+Whoever calls this has checked Host, Origin and token (`security.py`) and says who the principal is.
+A connection that closes ends nothing: requests run in the session.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import (
+    INVALID_PARAMS,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    InitializeRequestParams,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    jsonrpc_message_adapter,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from ..config import Config
+from ..session.manager import SessionManager
+from .clients import HttpClient, Incarnation
+from .modern import Modern
+from .sessions import open_session
+from .streams import Reader, Stream, UnknownStream
+from .wire import (
+    KEEP_ALIVE,
+    KEEP_ALIVE_EVERY,
+    ClientGone,
+    Headers,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    accepts,
+    event,
+    headers_of,
+    read_body,
+    send_bytes,
+    send_event,
+    send_json,
+    start_events,
+)
+
+SESSION_HEADER = "mcp-session-id"
+REJOIN_HEADER = "x-mcp-reconnect-session"
+JSON, SSE = "application/json", "text/event-stream"
+QUICK = 0.02
+"""Seconds in which an answer may come to be sent as JSON instead of a stream."""
+RETRY_MS = 1000
+"""What clients are told to wait before they come back to a stream."""
+BATCHES = "2025-03-26"
+"""The one revision with arrays of messages."""
+
+
+@attrs.define(eq=False)
+class McpEndpoint:
+    manager: SessionManager
+    config: Config
+    _clients: dict[str, HttpClient] = attrs.field(factory=dict, init=False)
+    _modern: Modern = attrs.field(init=False)
+    _draining: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._modern = Modern(self.manager, self._draining)
+
+    def drain(self) -> None:
+        """Long polls and streams return; requests that are being answered go on."""
+        self._draining.set()
+        for session in self.manager.sessions():
+            session.close()
+        for client in self._clients.values():
+            client.streams.standalone.drop_reader()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, principal: str) -> None:
+        headers = headers_of(scope)
+        try:
+            match scope["method"]:
+                case "POST":
+                    await self._post(scope, headers, receive, send, principal)
+                case "GET":
+                    await self._get(headers, receive, send, principal)
+                case "DELETE":
+                    client = self._client(headers, principal)
+                    self.manager.end(client.session, "DELETE")
+                    await send_bytes(send, 200)
+                case method:
+                    allow = (b"allow", b"GET, POST, DELETE, OPTIONS")
+                    raise Refused(405, f"{method} is not supported here", headers=[allow])
+        except Refused as refused:
+            await send_json(send, refused.status, refused.body, refused.headers)
+        except ClientGone:
+            pass
+
+    async def _post(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send, principal: str
+    ) -> None:
+        if headers.get("content-type", "").split(";")[0].strip().lower() != JSON:
+            raise Refused(415, f"Content-Type must be {JSON}")
+        if not accepts(headers, JSON, SSE):
+            raise Refused(406, f"Accept must allow both {JSON} and {SSE}")
+        body = await read_body(receive, self.config.limits.body)
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise Refused(400, f"the body is not JSON: {error}", code=PARSE_ERROR) from None
+        if _is_modern(headers, data):
+            await self._modern.serve(scope, headers, data, receive, send, principal)
+            return
+        messages = _messages(data)
+        first = messages[0]
+        if isinstance(first, JSONRPCRequest) and first.method == "initialize":
+            if isinstance(data, list):
+                raise Refused(400, "initialize must not be part of a batch")
+            await self._initialize(first, headers, receive, send, principal)
+            return
+        client = self._client(headers, principal)
+        incarnation = client.incarnation
+        assert incarnation is not None
+        _check_version(headers)
+        if isinstance(data, list) and incarnation.version != BATCHES:
+            raise Refused(400, f"batches exist only in protocol version {BATCHES}")
+        await self._exchange(client, incarnation, messages, receive, send)
+
+    async def _initialize(
+        self,
+        message: JSONRPCRequest,
+        headers: Headers,
+        receive: Receive,
+        send: Send,
+        principal: str,
+    ) -> None:
+        try:
+            asked = InitializeRequestParams.model_validate(message.params or {}, by_name=False)
+        except ValidationError:
+            raise Refused(
+                400,
+                "initialize needs protocolVersion, capabilities and clientInfo",
+                code=INVALID_PARAMS,
+                request_id=message.id,
+            ) from None
+        if REJOIN_HEADER in headers or SESSION_HEADER in headers:
+            client = self._client(headers, principal)
+        else:
+            client = await self._new_client(principal)
+        incarnation = client.incarnate()
+        latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
+        known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        incarnation.version = asked.protocol_version if known else latest
+        await self._exchange(client, incarnation, [message], receive, send)
+
+    async def _new_client(self, principal: str) -> HttpClient:
+        session = await open_session(self.manager, secrets.token_urlsafe(24), principal)
+        client = self._clients[session.id] = HttpClient(session, self.manager)
+        session.at_end(partial(self._clients.__delitem__, session.id))
+        return client
+
+    def _client(self, headers: Headers, principal: str) -> HttpClient:
+        """The client whose session the headers name; living, and of that principal."""
+        session_id = headers.get(REJOIN_HEADER) or headers.get(SESSION_HEADER)
+        if session_id is None:
+            raise Refused(400, "Mcp-Session-Id is missing; initialize first")
+        client = self._clients.get(session_id)
+        session = self.manager.get(session_id)
+        if client is None or session is None or session.principal != principal:
+            raise Refused(404, "no such session; initialize a new one")
+        session.touch()
+        return client
+
+    async def _exchange(
+        self,
+        client: HttpClient,
+        incarnation: Incarnation,
+        messages: list[JSONRPCMessage],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Take the messages of a POST and answer on its own stream."""
+        requests = [m for m in messages if isinstance(m, JSONRPCRequest)]
+        named = [(SESSION_HEADER.encode(), client.session.id.encode())]
+        if (twice := incarnation.duplicates(messages)) is not None:
+            raise Refused(400, f"request id {twice!r} is in flight already", request_id=twice)
+        stream = client.streams.new()
+        # No checkpoint since the duplicates were looked for.
+        with client.session.busy():
+            await incarnation.take(messages, stream)
+            if not requests:
+                await send_bytes(send, 202, headers=named)
+                return
+            reader = stream.open_reader(0)
+            try:
+                if (answer := await _quick_answer(stream)) is not None:
+                    await send_json(send, 200, answer, named)
+                    stream.taken = stream.last
+                    return
+                await start_events(send, named)
+                await self._copy(client, incarnation, reader, receive, send)
+            finally:
+                reader.close()
+
+    async def _get(self, headers: Headers, receive: Receive, send: Send, principal: str) -> None:
+        if not accepts(headers, SSE):
+            raise Refused(406, f"Accept must allow {SSE}")
+        client = self._client(headers, principal)
+        incarnation = client.incarnation
+        assert incarnation is not None
+        _check_version(headers)
+        if self._draining.is_set():
+            raise Refused(503, "shutting down")
+        stream, cursor = client.streams.standalone, None
+        if (last_event_id := headers.get("last-event-id")) is not None:
+            try:
+                stream, cursor = client.streams.find(last_event_id)
+            except UnknownStream:
+                raise Refused(
+                    400, "Last-Event-ID names no stream of this session that is still kept"
+                ) from None
+        reader = stream.open_reader(cursor)
+        try:
+            with client.session.busy():
+                await start_events(send, [(SESSION_HEADER.encode(), client.session.id.encode())])
+                await self._copy(client, incarnation, reader, receive, send)
+        finally:
+            reader.close()
+
+    async def _copy(
+        self,
+        client: HttpClient,
+        incarnation: Incarnation,
+        reader: Reader,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Write what the reader finds, until there is no more or the peer is gone."""
+        stream = reader.stream
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
+            if incarnation.is_primed:
+                await send_event(send, event("", stream.event_id(reader.cursor), RETRY_MS))
+            while True:
+                entry = None
+                with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
+                    entry = await reader.next()
+                if silence.cancelled_caught:
+                    await send_event(send, KEEP_ALIVE)
+                    continue
+                if entry is None:
+                    break
+                await send_event(send, event(entry.data, stream.event_id(entry.number)))
+                reader.took(entry, client.streams)
+            await send({"type": "http.response.body", "body": b""})
+            nursery.cancel_scope.cancel("stream is over")
+
+
+async def _quick_answer(stream: Stream) -> str | None:
+    """The answer, if it comes quickly and alone."""
+    with trio.move_on_after(QUICK):
+        while not stream.is_finished:
+            await stream.news.wait()
+    entries = stream.entries
+    if stream.is_finished and len(entries) == 1 and entries[0].is_answer:
+        return entries[0].data
+    return None
+
+
+async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel("client is gone")
+
+
+def _is_modern(headers: Headers, data: Any) -> bool:
+    if headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS:
+        return True
+    params = data.get("params") if isinstance(data, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    stamped = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+    return stamped and data.get("method") != "initialize"
+
+
+def _messages(data: Any) -> list[JSONRPCMessage]:
+    items = data if isinstance(data, list) else [data]
+    if not items:
+        raise Refused(400, "an empty batch")
+    try:
+        return [jsonrpc_message_adapter.validate_python(item, by_name=False) for item in items]
+    except ValidationError:
+        raise Refused(400, "the body is not a JSON-RPC 2.0 message") from None
+
+
+def _check_version(headers: Headers) -> None:
+    version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+    if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        served = ", ".join((*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS))
+        raise Refused(400, f"unsupported MCP-Protocol-Version {version!r}; served are {served}")

@@ -1,0 +1,248 @@
+"""The 2026-07-28 half of the endpoint: every POST is self-contained.
+
+No handshake, no session header, no ids and no resumption. The session is a workspace named in the
+URL (``/mcp?session=NAME``), of the principal alone. An answer is plain JSON unless a notification
+comes first or the request has been silent for a while; then it is a stream, whose closing cancels
+the request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import anyio
+import attrs
+import trio
+from mcp.server.connection import Connection
+from mcp.server.runner import modern_error_data, serve_one
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    MCP_PROTOCOL_VERSION_HEADER,
+    InboundLadderRejection,
+    InboundModernRoute,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+    validate_mcp_param_headers,
+)
+from mcp.shared.transport_context import TransportContext
+from mcp_types import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+from pydantic import ValidationError
+
+from ..errors import UnknownTool
+from ..session.manager import SessionManager
+from ..tools.registry import TOOLS
+from .mcp import Front, mcp_server
+from .sessions import open_session
+from .wire import (
+    KEEP_ALIVE,
+    KEEP_ALIVE_EVERY,
+    Headers,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    dump,
+    event,
+    send_bytes,
+    send_event,
+    send_json,
+    start_events,
+)
+
+DEFAULT_WORKSPACE = "main"
+_WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+BACKLOG = 256
+"""Notifications of one request that wait for a slow reader; the oldest make room: they are
+progress, of which only the newest counts."""
+
+
+@attrs.define(eq=False)
+class _Exchange:
+    """One request as the SDK wants to see it, and what it says before its answer."""
+
+    request_id: str | int
+    said: deque[str] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
+    news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    answer: JSONRPCResponse | JSONRPCError | None = attrs.field(default=None, init=False)
+    transport: TransportContext = attrs.field(
+        factory=lambda: TransportContext(kind="streamable-http", can_send_request=False),
+        init=False,
+    )
+    message_metadata: None = attrs.field(default=None, init=False)
+    can_send_request: bool = attrs.field(default=False, init=False)
+    cancel_requested: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        self.said.append(
+            dump(JSONRPCNotification(jsonrpc="2.0", method=method, params=dict(params or {})))
+        )
+        self._wake()
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        raise NotImplementedError("front.progress reports by itself")
+
+    def finish(self, answer: JSONRPCResponse | JSONRPCError) -> None:
+        self.answer = answer
+        self._wake()
+
+    def _wake(self) -> None:
+        news, self.news = self.news, trio.Event()
+        news.set()
+
+
+@attrs.define(eq=False)
+class Modern:
+    manager: SessionManager
+    _draining: trio.Event
+
+    async def serve(
+        self,
+        scope: Scope,
+        headers: Headers,
+        data: Any,
+        receive: Receive,
+        send: Send,
+        principal: str,
+    ) -> None:
+        pairs = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in scope["headers"]]
+        if (twice := find_duplicated_routing_header(pairs)) is not None:
+            raise Refused(400, f"{twice} appears more than once", code=HEADER_MISMATCH)
+        message = _single(data)
+        if isinstance(message, JSONRPCNotification):
+            # This era has none towards a server; they are taken, and mean nothing.
+            version = headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
+            _raise_if(unsupported_protocol_version_rejection(version), None)
+            await send_bytes(send, 202)
+            return
+        route = classify_inbound_request(data, headers=headers)
+        if isinstance(route, InboundLadderRejection):
+            _raise_if(route, message.id)
+        assert isinstance(route, InboundModernRoute)
+        _raise_if(_param_rejection(message, headers), message.id)
+        workspace = _workspace(scope)
+        session = await open_session(self.manager, f"{principal}/{workspace}", principal)
+        front = Front(session, self.manager, draining=self._draining)
+        front.observe(message)
+        exchange = _Exchange(message.id)
+        connection = Connection.from_envelope(
+            route.protocol_version, route.client_info, route.client_capabilities
+        )
+
+        async def handle() -> None:
+            try:
+                result = await serve_one(
+                    mcp_server(),
+                    exchange,
+                    message.method,
+                    message.params,
+                    connection=connection,
+                    lifespan_state=front,
+                )
+            except Exception as error:  # noqa: BLE001  # the SDK's own mapping to an answer
+                said = modern_error_data(error)
+                exchange.finish(JSONRPCError(jsonrpc="2.0", id=message.id, error=said))
+            else:
+                exchange.finish(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result))
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            # Closing the response is this era's cancellation.
+            front.client_is_gone()
+            nursery.cancel_scope.cancel("client is gone")
+
+        with session.busy():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch)
+                nursery.start_soon(handle)
+                await _respond(exchange, send)
+                nursery.cancel_scope.cancel("answered")
+
+
+async def _respond(exchange: _Exchange, send: Send) -> None:
+    with trio.move_on_after(KEEP_ALIVE_EVERY):
+        while exchange.answer is None and not exchange.said:
+            await exchange.news.wait()
+    if exchange.answer is not None and not exchange.said:
+        await send_json(send, _status(exchange.answer), dump(exchange.answer))
+        return
+    await start_events(send)
+    while True:
+        while exchange.said:
+            await send_event(send, event(exchange.said.popleft()))
+        if exchange.answer is not None:
+            break
+        with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
+            await exchange.news.wait()
+        if silence.cancelled_caught:
+            await send_event(send, KEEP_ALIVE)
+    await send({"type": "http.response.body", "body": event(dump(exchange.answer))})
+
+
+def _status(answer: JSONRPCResponse | JSONRPCError) -> int:
+    if isinstance(answer, JSONRPCResponse):
+        return 200
+    return ERROR_CODE_HTTP_STATUS.get(answer.error.code, 200)
+
+
+def _single(data: Any) -> JSONRPCRequest | JSONRPCNotification:
+    try:
+        if isinstance(data, dict) and "id" not in data:
+            return JSONRPCNotification.model_validate(data)
+        return JSONRPCRequest.model_validate(data)
+    except ValidationError:
+        raise Refused(400, "the body must be a single JSON-RPC request or notification") from None
+
+
+def _raise_if(rejection: InboundLadderRejection | None, request_id: Any) -> None:
+    if rejection is not None:
+        raise Refused(
+            ERROR_CODE_HTTP_STATUS.get(rejection.code, 400),
+            rejection.message,
+            code=rejection.code,
+            data=rejection.data,
+            request_id=request_id,
+        )
+
+
+def _param_rejection(message: JSONRPCRequest, headers: Headers) -> InboundLadderRejection | None:
+    params = message.params or {}
+    arguments = params.get("arguments") or {}
+    if message.method != "tools/call" or not isinstance(arguments, Mapping):
+        return None
+    try:
+        schema = TOOLS.get(str(params.get("name"))).schema
+    except UnknownTool:
+        return None
+    return validate_mcp_param_headers(schema, arguments, headers)
+
+
+def _workspace(scope: Scope) -> str:
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    names: list[str] = query.get("session", [DEFAULT_WORKSPACE])
+    if len(names) != 1 or not _WORKSPACE.fullmatch(names[0]):
+        raise Refused(400, f"session must be a name like {_WORKSPACE.pattern}", code=INVALID_PARAMS)
+    return names[0]

@@ -1,0 +1,15 @@
+"""Opening a session for somebody who came over HTTP: at the bound, an idle one makes room."""
+
+from __future__ import annotations
+
+from ..errors import LimitReached
+from ..session.manager import SessionManager
+from ..session.session import Session
+from .wire import Refused
+
+
+async def open_session(manager: SessionManager, session_id: str, principal: str) -> Session:
+    try:
+        return await manager.ensure(session_id, principal, ends_when_idle=True)
+    except LimitReached as error:
+        raise Refused(503, error.message) from None

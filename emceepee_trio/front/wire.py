@@ -1,0 +1,120 @@
+"""HTTP as the MCP endpoint needs it: bodies in, JSON and event streams out, over plain ASGI."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+from mcp_types import INVALID_REQUEST
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from ..model.wire import dumps
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Headers: TypeAlias = Mapping[str, str]
+
+EVENT_STREAM = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+KEEP_ALIVE = b": keep-alive\n\n"
+KEEP_ALIVE_EVERY = 15.0
+"""Seconds of silence after which a comment shows whether the peer is still there."""
+
+
+class Refused(Exception):
+    """The request is answered with a status and a JSON-RPC error."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: int = INVALID_REQUEST,
+        data: Any = None,
+        request_id: Any = None,
+        headers: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = list(headers)
+        error: dict[str, Any] = {"code": code, "message": message}
+        if data is not None:
+            error["data"] = data
+        self.body = {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """By lower-case name; of repeated ones the last."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise Refused(413, f"body too long (limits.body {limit} bytes)")
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+class ClientGone(Exception):
+    """The connection was closed before the request was complete."""
+
+
+async def send_json(
+    send: Send, status: int, body: Any, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    data = body.encode() if isinstance(body, str) else dumps(body).encode()
+    await send_bytes(send, status, data, [(b"content-type", b"application/json"), *headers])
+
+
+async def send_bytes(
+    send: Send, status: int, data: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    length = (b"content-length", b"%d" % len(data))
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def start_events(send: Send, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [*EVENT_STREAM, *headers]})
+
+
+async def send_event(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+def event(data: str, event_id: str | None = None, retry: int | None = None) -> bytes:
+    """One server-sent event. JSON has no line breaks, so one data line is enough."""
+    lines = [] if event_id is None else [f"id: {event_id}"]
+    if retry is not None:
+        lines.append(f"retry: {retry}")
+    lines.append("event: message")
+    lines.append(f"data: {data}")
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def dump(message: BaseModel) -> str:
+    """A JSON-RPC message as it goes out."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True)
+    except PydanticSerializationError:  # half a surrogate pair in what a backend said
+        return dumps(message.model_dump(by_alias=True, exclude_unset=True))
+
+
+def accepts(headers: Headers, *wanted: str) -> bool:
+    """Whether `Accept` names each of *wanted*, or a wildcard that covers it."""
+    given = {part.split(";")[0].strip().lower() for part in headers.get("accept", "").split(",")}
+    return all(
+        kind in given or "*/*" in given or f"{kind.split('/')[0]}/*" in given for kind in wanted
+    )

@@ -1,0 +1,128 @@
+"""What is checked, and how. A bare ``nox`` is what CI runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2026.10"
+# A Python that is not here is said and skipped, also where CI is set.
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PYTHONS = sorted({*nox.project.python_versions(PROJECT), HERE}, key=lambda v: int(v[2:]))
+
+# A bare --select=ASYNC asks for everything, also for what is off unless asked for.
+NOT_ASYNC = (
+    "ASYNC106",  # off by default: a matter of taste
+    "ASYNC114",  # wants a list of every function that is started, kept by hand
+    "ASYNC124",  # a handler is async because its caller awaits it, not because it does
+    "ASYNC9",  # off by default: checkpoints everywhere; where we decide there must be none
+)
+
+
+def show_pyenv() -> None:
+    """Let nox find the Pythons that pyenv has installed and not activated.
+
+    Their ``python3.x`` on PATH are shims that fail; the real ones go behind everything else.
+    """
+    if (pyenv := shutil.which("pyenv")) is None:
+        return
+    root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=False).stdout
+    installed = Path(root.strip(), "versions")
+    folders = [str(path) for version in PYTHONS for path in installed.glob(f"{version}.*/bin")]
+    os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *folders])
+
+
+show_pyenv()
+
+
+def group(name: str) -> tuple[str, ...]:
+    return nox.project.dependency_groups(PROJECT, name)
+
+
+def pytest(session: nox.Session, *args: str) -> None:
+    session.install(".", *group("tests"))
+    session.run("pytest", *args)
+
+
+def skip_if_empty(session: nox.Session, folder: str) -> None:
+    if not any(Path(folder).rglob("test_*.py")):
+        session.skip(f"there is nothing in {folder} yet")
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Everything but races and faults, on every Python that is here."""
+    pytest(session, "-m", "not (races or faults)", *session.posargs)
+
+
+@nox.session
+def races(session: nox.Session) -> None:
+    """The hypothesis state machines; with ``-- --long`` every property test too, for longer."""
+    args = list(session.posargs)
+    if "--long" in args:
+        args.remove("--long")
+        pytest(session, "-m", "races or hypothesis", "--hypothesis-profile=long", *args)
+    else:
+        skip_if_empty(session, "tests/races")
+        pytest(session, "-m", "races", *args)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Real processes killed, stalled and lied to."""
+    skip_if_empty(session, "tests/faults")
+    pytest(session, "-m", "faults", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def conformance(session: nox.Session) -> None:
+    """The protocol's own conformance suite against our HTTP endpoint, once there is one."""
+    session.skip("the suite speaks HTTP, and there is no HTTP front yet")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff, and those of trio's rules that only flake8-async knows."""
+    session.install(*group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run(
+        "flake8",
+        "--isolated",
+        "--select=ASYNC",
+        f"--extend-ignore={','.join(NOT_ASYNC)}",
+        *("emceepee_trio", "tests", "benchmarks", "noxfile.py"),
+    )
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """mypy --strict, everywhere."""
+    session.install(".", *group("typing"))
+    session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation; a warning is an error."""
+    session.install(".", *group("docs"))
+    out = session.cache_dir / "docs"
+    session.run("sphinx-build", "-q", "-W", "-n", "--keep-going", "-b", "html", "docs", str(out))
+    session.log(f"see {out / 'index.html'}")
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """The benchmarks, each a table on stdout; arguments go to every one of them."""
+    session.install(".")
+    for script in sorted(Path("benchmarks").glob("*.py")):
+        session.run("python", str(script), *session.posargs)

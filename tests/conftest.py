@@ -1,0 +1,77 @@
+"""What holds for the whole suite: its hypothesis profiles, its markers, and that it leaves nothing.
+
+Everything tests put into a temporary directory without pytest's ``tmp_path`` lands in one that has
+to be empty at the end; by then every child process has to be gone, and waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+PROC = Path("/proc")
+
+# How long the last child may take to be gone after the last test: a guard, not a measure.
+GOODBYE = 30.0
+
+# Slowness is the machine's, not the code's: no deadlines, no complaints about it.
+settings.register_profile(
+    "short",
+    max_examples=50,
+    stateful_step_count=30,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "long", settings.get_profile("short"), max_examples=2000, stateful_step_count=100
+)
+settings.load_profile("short")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(TESTS / "races"):
+            item.add_marker(pytest.mark.races)
+        elif item.path.is_relative_to(TESTS / "faults"):
+            item.add_marker(pytest.mark.faults)
+
+
+def children() -> list[str]:
+    """Pid and command of every child of this process, also of those nobody waited for."""
+    found = []
+    for stat in PROC.glob("[0-9]*/stat"):
+        try:
+            pid, rest = stat.read_text(errors="replace").split(" (", 1)
+        except OSError:  # it ended while we looked
+            continue
+        command, rest = rest.rsplit(") ", 1)
+        state, parent = rest.split()[:2]
+        if int(parent) == os.getpid():
+            found.append(f"{pid} {command} ({state})")
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_behind(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    stray = tmp_path_factory.mktemp("stray")
+    theirs = set(children())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(stray))  # for children
+        patch.setattr(tempfile, "tempdir", str(stray))
+        yield
+    deadline = time.monotonic() + GOODBYE
+    while (left := set(children()) - theirs) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left, f"child processes left: {sorted(left)}"
+    assert not (files := sorted(stray.iterdir())), f"temporary files left: {files}"
