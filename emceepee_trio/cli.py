@@ -11,7 +11,7 @@ from importlib.metadata import version
 from .commands.common import Usage, print_problems
 from .config import ConfigError
 
-COMMANDS = ("stdio", "demo", "check", "call")
+COMMANDS = ("serve", "stdio", "demo", "check", "call", "status")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,4 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is not None:
+            raise
+        return 130  # as trio's nurseries hand it on
     return status

@@ -24,12 +24,12 @@ from ..model import events
 from ..model.delays import backoff
 from ..model.states import BACKEND, BackendState, step
 from ..waits.slot import Slot
-from .callbacks import Abandoned, Callbacks, Host, Params
+from .callbacks import Host, Params
 from .catalog import Catalog
 from .client import Client
 from .connect import Eras
 from .failures import Failure
-from .link import Link
+from .link import RECONNECT, Link
 from .process import PATIENCE, Exit, Process
 
 
@@ -52,7 +52,7 @@ class Backend:
     last_process: tuple[int, float, Exit] | None = attrs.field(default=None, init=False)
     """Pid, start and end of the child that ran last."""
     attempt: int = attrs.field(default=0, init=False)
-    """Failed tries in a row."""
+    """Failed tries and lost connections in a row."""
     next_try: float | None = attrs.field(default=None, init=False)
     """When, on trio's clock."""
     patience: float = attrs.field(default=PATIENCE, init=False)
@@ -62,14 +62,19 @@ class Backend:
     subscriptions: set[str] = attrs.field(factory=set, init=False)
     _leaving: str | None = attrs.field(default=None, init=False)
     _link: Link | None = attrs.field(default=None, init=False)
+    """The connection, or the try to make one."""
+    _beside: Link | None = attrs.field(default=None, init=False)
+    """A try to replace a connection that works."""
     _links: trio.Nursery | None = attrs.field(default=None, init=False)
+    _delays: Iterator[float] = attrs.field(init=False)
     _try: Slot[Client] = attrs.field(factory=Slot, init=False)
     """The try that is under way, or the next one."""
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
-    """Somebody wants a connection now."""
+    """Somebody wants that try now."""
 
     def __attrs_post_init__(self) -> None:
         self.catalog = Catalog(self.server.name, self.server.allowed_tools)
+        self._delays = self._new_delays()
         if self.server.disabled:
             self.state = BackendState.DISABLED
 
@@ -90,75 +95,58 @@ class Backend:
             self.ended.set()
 
     async def _keep_connected(self) -> None:
-        delays = self._delays()
-        while self._leaving is None:
-            link = self._start_link()
-            await link.settled.wait()
-            if link.client is None:
-                failure = link.failure
-            else:
-                link, failure = await self._until_lost(link), None
-                if link.leaving is not None:
-                    continue
-                if trio.current_time() - link.started > RETRY_RESET_MS / 1000:
-                    self.attempt, delays = 0, self._delays()
-            if self._leaving is None:
-                await self._pause(failure, delays)
-
-    async def _until_lost(self, link: Link) -> Link:
-        """The link that was current in the end: :meth:`reconnect` may put others in its place."""
-        while True:
-            await link.over()
-            current = self._link
-            assert current is not None
-            if current is link:
-                await link.ended.wait()
-                return link
-            link = current
-
-    def _start_link(self) -> Link:
         assert self._links is not None
-        if self.state is not BackendState.CONNECTING:
+        while self._leaving is None:
             self.state = step(BACKEND, self.state, BackendState.CONNECTING)
-        self._link = self._new_link()
-        self._links.start_soon(self._link.run, name=f"connection to {self.server.name}")
-        return self._link
+            link = self._link = Link(self)
+            self._links.start_soon(link.run, name=f"connection to {self.server.name}")
+            while True:  # reconnect() may put another link in this one's place
+                await link.settled.wait()
+                if link.client is not None:
+                    await link.client.over.wait()
+                if link is self._link:
+                    break
+                link = self._link
+            if link.client is not None:
+                await link.ended.wait()
+            elif link.failure is not None:
+                self._failed(link.failure)
+            if link.leaving is None:
+                with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
+                    await self._wanted.wait()
+            self.next_try = None
 
-    def _new_link(self) -> Link:
-        callbacks = Callbacks(self.server.name, self.host, self.catalog.stale, self._why_over)
-        return Link(self, callbacks)
-
-    async def _pause(self, failure: Failure | None, delays: Iterator[float]) -> None:
-        """Between two tries: until the delay has passed, or somebody wants one now."""
+    def _plan(self, failure: Failure | None) -> None:
+        """Say when the next try is, if there is one by itself. From here on callers want that."""
         self.attempt += 1
         retry = self._retry
         again = retry.enabled and (retry.max_attempts is None or self.attempt <= retry.max_attempts)
-        delay = next(delays) if again and not (failure and failure.final) else math.inf
-        waiting = BackendState.ERROR if delay == math.inf else BackendState.RECONNECTING
+        again = again and not (failure is not None and failure.final)
+        self.next_try = trio.current_time() + next(self._delays) if again else None
+        waiting = BackendState.RECONNECTING if again else BackendState.ERROR
         self.state = step(BACKEND, self.state, waiting)
         self._wanted = trio.Event()
-        self.next_try = trio.current_time() + delay if delay < math.inf else None
-        if failure is not None:
-            self.last_error = failure.message
-            logs.write(
-                "warn",
-                "server_reconnect_failed",
-                session=self.session,
-                server=self.server.name,
-                attempt=self.attempt,
-                error=failure.message,
-            )
-            # Only now, because it says when the next try is.
-            slot, self._try = self._try, Slot()
-            slot.fail(self._unreachable(failure))
-        with trio.move_on_after(delay):
-            await self._wanted.wait()
-        self.next_try = None
+
+    def _failed(self, failure: Failure) -> None:
+        self.last_error = failure.message
+        ended, self._try = self._try, Slot()
+        self._plan(failure)
+        logs.write(
+            "warn",
+            "server_reconnect_failed",
+            session=self.session,
+            server=self.server.name,
+            attempt=self.attempt,
+            error=failure.message,
+        )
+        ended.fail(self._unreachable(failure))
 
     def _unreachable(self, failure: Failure) -> ConnectFailed:
         details = dict(failure.details)
         message = f"server {self.server.name!r}: {failure.message}"
-        if self.next_try is not None:
+        if self.client is not None:
+            message += "; the connection that there was goes on"
+        elif self.next_try is not None:
             left = max(0.0, self.next_try - trio.current_time())
             details["next_retry_ms"] = round(left * 1000)
             message += f"; next try in {left:.1f} s, await_activity tells when it is back"
@@ -170,7 +158,7 @@ class Backend:
     def _retry(self) -> Retry:
         return self.server.restart if self.server.transport == "stdio" else self.server.reconnect
 
-    def _delays(self) -> Iterator[float]:
+    def _new_delays(self) -> Iterator[float]:
         retry = self._retry
         return backoff(
             retry.base_delay_ms / 1000,
@@ -181,14 +169,14 @@ class Backend:
         )
 
     def connected(self, link: Link, client: Client) -> None:
+        """*link* works."""
         previous = self._link
         if previous is not None and previous is not link:
-            previous.leave("reconnect")
-            previous.lose()
-        self._link, self.client, self.last_error = link, client, None
+            previous.leave(RECONNECT)
+            self._link, self._beside = link, None
+        self.client, self.last_error = client, None
         self.connected_at = self.wall()
-        if self.state is not BackendState.CONNECTED:
-            self.state = step(BACKEND, self.state, BackendState.CONNECTED)
+        self.state = step(BACKEND, self.state, BackendState.CONNECTED)
         self.catalog.all_stale()
         if self.log_level is not None:
             client.log_level = self.log_level
@@ -205,22 +193,25 @@ class Backend:
         )
         self._try.set(client)
 
-    def forget(self, link: Link) -> None:
-        """*link* is over; from here on callers wait for the next one."""
+    def lost(self, link: Link) -> None:
+        """*link*, which was connected, is over; from here on callers wait for the next one."""
+        self.client = self.connected_at = None
+        self._try = Slot()
         self.catalog.all_stale()
-        if self.client is link.client:
-            self.client = self.connected_at = None
-            self._try = Slot()
+        if self._leaving is not None:
+            return
+        if link.leaving is not None:
+            self.state = step(BACKEND, self.state, BackendState.CONNECTING)
+        elif self._beside is not None:
+            self._link, self._beside = self._beside, None
+            self.state = step(BACKEND, self.state, BackendState.CONNECTING)
+        else:
+            if trio.current_time() - link.connected_at > RETRY_RESET_MS / 1000:
+                self.attempt, self._delays = 0, self._new_delays()
+            self._plan(None)
 
     def publish(self, happening: events.Happening) -> None:
         self.host.publish(self.server.name, happening)
-
-    def _why_over(self) -> Abandoned:
-        if self._leaving is not None:
-            return "server_removed"
-        if self._link is not None and self._link.leaving is not None:
-            return "server_reconnected"
-        return "server_disconnected"
 
     def _gone(self) -> ServerDisconnected:
         return ServerDisconnected(
@@ -256,18 +247,21 @@ class Backend:
         if self.client is None or old is None or self._links is None:
             return await self.connection()
         if self.server.transport == "stdio":
-            old.leave("reconnect")
-            old.lose()
-            self.state = step(BACKEND, self.state, BackendState.CONNECTING)
-            return await self._try.wait_result()
-        new = self._new_link()
-        self._links.start_soon(new.run, name=f"connection to {self.server.name}")
+            old.leave(RECONNECT)
+            return await self.connection()
+        new = self._beside
+        if new is None:
+            new = self._beside = Link(self)
+            self._links.start_soon(self._run_beside, new)
         await new.settled.wait()
-        if new.client is None:
-            if new.failure is None:
-                raise self._gone()
-            raise self._unreachable(new.failure)
-        return new.client
+        if new.client is not None:
+            return new.client
+        raise self._gone() if new.failure is None else self._unreachable(new.failure)
+
+    async def _run_beside(self, link: Link) -> None:
+        await link.run()
+        if self._beside is link:
+            self._beside = None
 
     def leave(self, reason: str, patience: float) -> None:
         """Tell the connection to close; *patience* is what a child gets for each step."""
@@ -275,9 +269,9 @@ class Backend:
             return
         self._leaving, self.patience = reason, patience
         self._wanted.set()
-        if self._link is not None:
-            self._link.leave(reason)
-            self._link.lose()
+        for link in (self._link, self._beside):
+            if link is not None:
+                link.leave(reason)
 
     def subscribed(self) -> frozenset[str]:
         return frozenset(self.subscriptions)
@@ -286,7 +280,7 @@ class Backend:
         """Have a modern backend send what is subscribed now; what it agreed to.
 
         Raises:
-            MCPError: it does not do that.
+            MCPError: it does not do that, or it is gone.
             TimeoutError: it does not say.
         """
         link = self._link
@@ -302,11 +296,14 @@ class Backend:
 
     async def restore(self, client: Client) -> None:
         """Say again what a backend of the handshake era has been told before."""
+        if self.log_level is not None:
+            await self._restore(client, "logging/setLevel", {"level": self.log_level})
+        for uri in sorted(self.subscriptions):
+            await self._restore(client, "resources/subscribe", {"uri": uri})
+
+    async def _restore(self, client: Client, method: str, params: Params) -> None:
         try:
-            if self.log_level is not None:
-                await client.request("logging/setLevel", {"level": self.log_level})
-            for uri in sorted(self.subscriptions):
-                await client.request("resources/subscribe", {"uri": uri})
+            await client.request(method, params)
         except MCPError as error:
             logs.write(
                 "warn",

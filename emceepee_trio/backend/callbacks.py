@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 import attrs
+import trio
 from mcp import MCPError
 from mcp.shared.dispatcher import DispatchContext
 from mcp.shared.transport_context import TransportContext
@@ -44,9 +45,11 @@ LIST_CHANGED = {
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 """An answer to our own listening, not news."""
 
-
 STDERR_TAIL = 20
 """Lines of stderr that an error shows."""
+
+WORD = 200
+"""Characters of what is a word in a log message: its level, its logger."""
 
 
 class Host(Protocol):
@@ -78,6 +81,31 @@ class Host(Protocol):
 
 
 @attrs.define(eq=False)
+class Over:
+    """An event: nothing will come any more. Set by whoever notices first.
+
+    The connection's owner is told synchronously, so before anybody can run who waits for this or
+    for an answer.
+    """
+
+    _tell: Callable[[], None]
+    why: str | None = attrs.field(default=None, init=False)
+    _event: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def set(self, why: str | None = None) -> None:
+        if not self._event.is_set():
+            self.why = why
+            self._event.set()
+            self._tell()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+@attrs.define(eq=False)
 class Callbacks:
     """The receiving side of one connection."""
 
@@ -87,11 +115,23 @@ class Callbacks:
     """Told which list of ours has changed."""
     why_over: Callable[[], Abandoned]
     """Why the connection ends, for questions that are open then."""
+    on_over: Callable[[], None]
+    """Told when it does."""
+    over: Over = attrs.field(init=False)
+    """Of the transport in use."""
     progress: dict[str | int, OnProgress] = attrs.field(factory=dict, init=False)
     """By progress token; entries belong to the requests that put them here."""
     stderr: deque[str] = attrs.field(factory=lambda: deque(maxlen=STDERR_TAIL), init=False)
     """Its last lines, which usually say why a start failed."""
     on_acknowledged: Callable[[Params], None] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> Over:
+        """Another transport is about to be opened."""
+        self.over = Over(self.on_over)
+        return self.over
 
     async def asked(
         self,
@@ -107,24 +147,30 @@ class Callbacks:
         return await self.answer(method, params, abandoned)
 
     async def answer(
-        self, method: str, params: Params | None, abandoned: Callable[[], Abandoned]
+        self, method: Any, params: Any, abandoned: Callable[[], Abandoned]
     ) -> dict[str, Any]:
+        """What the backend gets; what it sent need not be of any shape.
+
+        Raises:
+            MCPError: what it gets instead.
+        """
         if method == "ping":
             return {}
         if method == "roots/list":
             return {"roots": self.host.roots()}
         if method == "elicitation/create":
-            self._check(params, "message")
-            return await self.host.ask(self.server, "elicitation", params or {}, abandoned)
+            asked = self._checked(params, "message")
+            return await self.host.ask(self.server, "elicitation", asked, abandoned)
         if method == "sampling/createMessage":
-            self._check(params, "messages")
-            return await self.host.ask(self.server, "sampling", params or {}, abandoned)
+            asked = self._checked(params, "messages")
+            return await self.host.ask(self.server, "sampling", asked, abandoned)
         raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
 
     @staticmethod
-    def _check(params: Params | None, key: str) -> None:
-        if params is None or key not in params:
+    def _checked(params: Any, key: str) -> Params:
+        if not isinstance(params, dict) or key not in params:
             raise MCPError(code=INVALID_PARAMS, message=f"missing {key!r}")
+        return params
 
     def wrote_to_stderr(self, line: str) -> None:
         self.stderr.append(line)
@@ -145,9 +191,9 @@ class Callbacks:
             self.host.logged(
                 self.server,
                 "protocol",
-                str(said.get("level", "info")),
+                str(said.get("level", "info"))[:WORD],
                 said.get("data"),
-                said.get("logger"),
+                str(said["logger"])[:WORD] if "logger" in said else None,
             )
         elif method == ACKNOWLEDGED:
             if self.on_acknowledged is not None:

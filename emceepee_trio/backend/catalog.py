@@ -16,6 +16,7 @@ from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from ..errors import ExecutionFailed
+from ..model.wire import dumps
 from .client import Client
 
 List: TypeAlias = Literal["tools", "resources", "resource_templates", "prompts"]
@@ -41,7 +42,8 @@ SOURCES: Mapping[List, _Source] = {
 }
 
 PAGES = 1000
-"""A list that goes on longer is cut off with an error: its server is making it up."""
+SIZE = 64 * 1024 * 1024
+"""Pages, and characters of JSON. A list that goes on longer is an error: its server makes it up."""
 
 
 @attrs.define(eq=False)
@@ -88,7 +90,9 @@ class Catalog:
         # A change told while the pages came is newer than the pages.
         if version == self._version.get(name, 0):
             self._fresh.add(name)
-        self._kept[name] = entries
+            self._kept[name] = entries
+        elif name not in self._fresh:
+            self._kept[name] = entries
         return entries
 
     async def _fetch(self, source: _Source, client: Client) -> Entries:
@@ -97,6 +101,7 @@ class Catalog:
         entries: Entries = []
         cursor: str | None = None
         seen: set[str] = set()
+        size = 0
         while True:
             try:
                 page = await client.request(source.method, {"cursor": cursor} if cursor else None)
@@ -105,14 +110,21 @@ class Catalog:
                     return []
                 raise
             items = page.get(source.key)
-            entries += [item for item in items or () if isinstance(item, dict)]
+            if isinstance(items, list):
+                entries += [item for item in items if isinstance(item, dict)]
+                size += len(dumps(items))
             cursor = page.get("nextCursor")
-            if not isinstance(cursor, str):
+            # An empty one is how some say that there is none.
+            if not isinstance(cursor, str) or not cursor:
                 return entries
-            if cursor in seen or len(seen) == PAGES:
-                raise ExecutionFailed(
-                    f"server {self.server!r} pages its {source.key} in a circle; "
-                    "this is a fault of that server",
-                    {"nextCursor": cursor},
-                )
+            if cursor in seen:
+                raise self._fault(f"pages its {source.key} in a circle", cursor)
+            if len(seen) == PAGES or size > SIZE:
+                raise self._fault(f"does not come to an end of its {source.key}", cursor)
             seen.add(cursor)
+
+    def _fault(self, what: str, cursor: str) -> ExecutionFailed:
+        return ExecutionFailed(
+            f"server {self.server!r} {what}; this is a fault of that server",
+            {"nextCursor": cursor[:200]},
+        )

@@ -23,6 +23,7 @@ from mcp.shared.inbound import (
     MCP_PROTOCOL_VERSION_HEADER,
     NAME_BEARING_METHODS,
     encode_header_value,
+    find_invalid_x_mcp_header,
     mcp_param_headers,
     x_mcp_header_map,
 )
@@ -31,12 +32,14 @@ from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
     LOG_LEVEL_META_KEY,
     PROTOCOL_VERSION_META_KEY,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from .callbacks import Abandoned, Callbacks, OnProgress, Params
+from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 CAPABILITIES: dict[str, Any] = {
@@ -49,6 +52,14 @@ CAPABILITIES: dict[str, Any] = {
 OUTBOX = 256
 """Notifications on their way to the backend. One that finds the box full is dropped: it is a
 courtesy (a cancellation, roots have changed) to a peer that has stopped reading."""
+
+ROUNDS = 1000
+"""Times that a backend may ask for more input before it answers. One that goes on asks itself."""
+PAUSES = (0.05, 0.25)
+"""Seconds, the first and the longest, before it is asked again if it wants nothing but that."""
+
+CHECK = 10.0
+"""Seconds to answer whether it is still there."""
 
 DEFAULT_LOG_LEVEL = "info"
 """Modern backends log only what a request asks for."""
@@ -68,9 +79,22 @@ class Negotiated:
         return self.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
+def closed() -> MCPError:
+    """The connection is gone, in the dispatcher's words."""
+    return MCPError(code=CONNECTION_CLOSED, message="Connection closed")
+
+
 def closed_under(error: MCPError) -> bool:
     """Whether the dispatcher says so itself: peers send the same code for errors of their own."""
     return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
+
+
+def _is_stand_in(error: MCPError) -> bool:
+    """Whether the HTTP transport says so in the place of the server."""
+    said = error.error
+    return said.message in {"Session terminated", "Server returned an error response"} or (
+        said.code == CONNECTION_CLOSED and said.message.startswith("SSE stream")
+    )
 
 
 @attrs.define(eq=False)
@@ -80,8 +104,7 @@ class Client:
     dispatcher: JSONRPCDispatcher[Any]
     callbacks: Callbacks
     negotiated: Negotiated
-    over: trio.Event = attrs.field(factory=trio.Event)
-    """Set once, by whoever notices first that nothing will come any more."""
+    over: Over
     log_level: str = DEFAULT_LOG_LEVEL
     _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1_000_000), init=False)
     """Ours, so that a call knows its id before its answer. Plain integers, far above those the
@@ -107,9 +130,21 @@ class Client:
             MCPError: the backend's error, as it came, or that the connection is gone.
         """
         result = await self._exchange(method, params, on_progress, tool)
-        while result.get("resultType") == "input_required":
-            answers = await self._answer_all(result.get("inputRequests") or {})
-            again = dict(params or {}) | {"inputResponses": answers}
+        again, pause, rounds = dict(params or {}), PAUSES[0], 0
+        while self.negotiated.is_modern and result.get("resultType") == "input_required":
+            rounds += 1
+            if rounds > ROUNDS:
+                raise MCPError(
+                    code=INTERNAL_ERROR, message=f"asked for input more than {ROUNDS} times"
+                )
+            for key in ("inputResponses", "requestState"):
+                again.pop(key, None)
+            if asked := result.get("inputRequests"):
+                again["inputResponses"] = await self._answer_all(asked)
+                pause = PAUSES[0]
+            else:
+                await trio.sleep(pause)
+                pause = min(2 * pause, PAUSES[1])
             if "requestState" in result:
                 again["requestState"] = result["requestState"]
             result = await self._exchange(method, again, on_progress, tool)
@@ -136,11 +171,29 @@ class Client:
             self.notify("notifications/cancelled", gone)
             raise
         except MCPError as error:
-            if closed_under(error):
-                self.over.set()
+            if _is_stand_in(error):
+                await self._look_for_server(error)
+                if self.over.is_set():
+                    raise closed() from None
+            elif closed_under(error):
+                self.over.set()  # before we tell: whoever hears of a loss finds it published
             raise
         finally:
             self.callbacks.progress.pop(request_id, None)
+
+    async def _look_for_server(self, error: MCPError) -> None:
+        """Find out whether only the stream of one answer broke off, or its server is gone."""
+        if error.error.code != CONNECTION_CLOSED or self.over.is_set():
+            return
+        method = "server/discover" if self.negotiated.is_modern else "ping"
+        body, options = self._envelope(method, {}, None)
+        with trio.move_on_after(CHECK):
+            try:
+                await self.dispatcher.send_raw_request(
+                    method, body or None, options | {"cancel_on_abandon": False}
+                )
+            except MCPError:
+                pass  # an answer, or the connection is over by now
 
     def _envelope(
         self, method: str, params: dict[str, Any], tool: Params | None
@@ -153,21 +206,23 @@ class Client:
                 **params.get("_meta", {}),
                 **modern_meta(agreed.protocol_version),
             }
-            headers[MCP_METHOD_HEADER] = method
-            named = params.get(NAME_BEARING_METHODS.get(method, ""))
-            if isinstance(named, str):
-                headers[MCP_NAME_HEADER] = encode_header_value(named)
-            if tool is not None and isinstance(schema := tool.get("inputSchema"), dict):
-                headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments", {}))
+            try:
+                headers |= _copied(method, params, tool)
+            except UnicodeError as error:
+                raise MCPError(code=INVALID_PARAMS, message=f"not Unicode: {error}") from None
         return params, {"headers": headers}
 
-    async def _answer_all(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    async def _answer_all(self, asked: Any) -> dict[str, Any]:
+        """Put the questions to whom they concern, all at once; fails if one of them is refused."""
+        if not isinstance(asked, dict) or not all(isinstance(v, dict) for v in asked.values()):
+            raise MCPError(code=INTERNAL_ERROR, message="inputRequests is not a map of requests")
         answers: dict[str, Any] = {}
+        refused: list[MCPError] = []
 
         def abandoned() -> Abandoned:
             return self.callbacks.why_over() if self.over.is_set() else "call_ended"
 
-        async def answer(key: str, method: str, params: Params | None) -> None:
+        async def answer(key: str, method: Any, params: Any) -> None:
             try:
                 answers[key] = await self.callbacks.answer(method, params, abandoned)
             except MCPError as error:
@@ -175,11 +230,20 @@ class Client:
                 answers[key] = {"action": "cancel"}
                 if method != "elicitation/create":
                     refused.append(error)
+                    asking.cancel_scope.cancel("one of the questions was refused")
 
-        refused: list[MCPError] = []
-        async with trio.open_nursery() as nursery:
-            for key, request in asked.items():
-                nursery.start_soon(answer, key, request.get("method", ""), request.get("params"))
+        async def until_over() -> None:
+            await self.over.wait()
+            asking.cancel_scope.cancel("connection is over")
+
+        async with trio.open_nursery() as watching:
+            watching.start_soon(until_over)
+            async with trio.open_nursery() as asking:
+                for key, request in asked.items():
+                    asking.start_soon(answer, key, request.get("method"), request.get("params"))
+            watching.cancel_scope.cancel("all are answered")
+        if self.over.is_set():
+            raise closed()
         if refused:
             raise refused[0]
         return answers
@@ -196,6 +260,18 @@ class Client:
         async with self._outbox[1] as outbox:
             async for method, params in outbox:
                 await self.dispatcher.notify(method, params)
+
+
+def _copied(method: str, params: Params, tool: Params | None) -> dict[str, str]:
+    """What the modern HTTP transport wants in headers, too."""
+    headers = {MCP_METHOD_HEADER: method}
+    named = params.get(NAME_BEARING_METHODS.get(method, ""))
+    if isinstance(named, str):
+        headers[MCP_NAME_HEADER] = encode_header_value(named)
+    schema = tool.get("inputSchema") if tool is not None else None
+    if isinstance(schema, dict) and find_invalid_x_mcp_header(schema) is None:
+        headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments", {}))
+    return headers
 
 
 def modern_meta(protocol_version: str) -> dict[str, Any]:

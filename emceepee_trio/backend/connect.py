@@ -6,15 +6,19 @@ leaves it, uncancelled if the backend shall hear of it (a DELETE, the end of its
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Literal, TypeAlias
+from contextlib import asynccontextmanager
+from typing import Any, Literal, Self, TypeAlias
 
+import anyio
 import attrs
 import trio
 from mcp import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from mcp.shared.message import SessionMessage
+from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, JSONRPCError, JSONRPCResponse
 from mcp_types.version import (
     HANDSHAKE_PROTOCOL_VERSIONS,
     LATEST_HANDSHAKE_VERSION,
@@ -24,7 +28,7 @@ from mcp_types.version import (
 
 from ..config import Server
 from ..errors import ConnectFailed
-from .callbacks import Callbacks
+from .callbacks import Callbacks, Over
 from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
 from .http import HttpTransport, open_http
 from .process import Process, open_process
@@ -33,6 +37,13 @@ from .spec import child_environment, command_line
 PROBE = 2.0
 """Seconds a stdio server has to answer `server/discover` before it is taken for an older one. An
 older server may stay silent on a method it does not know."""
+
+ERAS = 1000
+"""Verdicts remembered; the oldest makes room."""
+
+UNREAD = 1000
+"""Answers of ours that may wait to be written. A backend that goes on asking and does not read is
+cut off."""
 
 Era: TypeAlias = Literal["handshake", "modern"]
 Eras: TypeAlias = dict[tuple[str | None, ...], Era]
@@ -73,11 +84,13 @@ async def open_client(
     """
     key = _reached_by(server)
     era = eras.get(key) if server.era == "auto" else server.era
+    if era is None and server.transport == "sse":
+        era = "handshake"  # that transport is older than the question
     works = died = False
     try:
         async with _open_connection(server, callbacks, era, limit, on_streams) as client:
             works = True
-            eras[key] = "modern" if client.negotiated.is_modern else "handshake"
+            _remember(eras, key, "modern" if client.negotiated.is_modern else "handshake")
             yield client
     except* _DiedOfProbe:
         died = True
@@ -86,8 +99,14 @@ async def open_client(
             eras.pop(key, None)
     if died:
         async with _open_connection(server, callbacks, "handshake", limit, on_streams) as client:
-            eras[key] = "handshake"
+            _remember(eras, key, "handshake")
             yield client
+
+
+def _remember(eras: Eras, key: tuple[str | None, ...], era: Era) -> None:
+    if key not in eras and len(eras) >= ERAS:
+        del eras[next(iter(eras))]
+    eras[key] = era
 
 
 def _reached_by(server: Server) -> tuple[str | None, ...]:
@@ -102,17 +121,17 @@ async def _open_connection(
     limit: int,
     on_streams: Callable[[Streams], None],
 ) -> AsyncGenerator[Client]:
-    over = trio.Event()
+    over = callbacks.renew()
     async with _open_streams(server, callbacks, limit) as streams:
         on_streams(streams)
-        reads: Any = _Watched(streams.reads, over)
-        dispatcher = JSONRPCDispatcher[Any](reads, streams.writes)
+        reads, writes = _Reads(streams.reads, over), _Writes(streams.writes, over)
+        dispatcher = JSONRPCDispatcher[Any](reads, writes)
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
             negotiated = await _negotiate(dispatcher, era, streams.process)
             client = Client(dispatcher, callbacks, negotiated, over)
             if streams.http is not None:
-                streams.http.on_session_lost = over.set
+                streams.http.on_over = over.set
             if not negotiated.is_modern:
                 await dispatcher.notify(
                     "notifications/initialized",
@@ -159,20 +178,23 @@ async def _open_streams(
 
 
 @attrs.define(eq=False)
-class _Watched:
-    """A transport's messages; says that they are over before the dispatcher fails the calls.
-
-    So whoever sees a call fail for a lost connection finds the loss already published.
-    """
+class _Reads:
+    """A transport's messages; says that they are over before the dispatcher fails the calls."""
 
     _inner: Any
-    _over: trio.Event
+    _over: Over
 
     @property
     def last_context(self) -> Any:
         return getattr(self._inner, "last_context", None)
 
-    def __aiter__(self) -> _Watched:
+    async def receive(self) -> Any:
+        return await self._inner.receive()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> _Reads:
         return self
 
     async def __anext__(self) -> Any:
@@ -180,14 +202,45 @@ class _Watched:
             return await self._inner.__anext__()
         except StopAsyncIteration:
             self._over.set()
-            await trio.lowlevel.checkpoint()
             raise
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
         return self
 
-    async def __aexit__(self, *exc: Any) -> None:
+    async def __aexit__(self, *exc: object) -> None:
+        await self._inner.__aexit__(*exc)
+
+
+@attrs.define(eq=False)
+class _Writes:
+    """Messages to a transport. A bound for those that nobody of ours waits for."""
+
+    _inner: Any
+    _over: Over
+    _unread: int = attrs.field(default=0, init=False)
+
+    async def send(self, item: SessionMessage) -> None:
+        if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            await self._inner.send(item)
+            return
+        if self._unread >= UNREAD:
+            self._over.set(f"did not read {UNREAD} answers to its requests")
+            raise anyio.BrokenResourceError  # for the dispatcher: drop it
+        self._unread += 1
+        try:
+            await self._inner.send(item)
+        finally:
+            self._unread -= 1
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
         await self._inner.__aexit__(*exc)
 
 
@@ -200,7 +253,7 @@ async def _negotiate(
         return await _discover(dispatcher)
     discovered = None
     # A bound only where silence is an answer; over HTTP an unknown method gets a status.
-    with trio.move_on_after(PROBE if process is not None else float("inf")):
+    with trio.move_on_after(PROBE if process is not None else math.inf):
         try:
             discovered = await _discover(dispatcher)
         except MCPError as error:
@@ -232,9 +285,9 @@ async def _initialize(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
         {"cancel_on_abandon": False},
     )
     chosen = result.get("protocolVersion")
-    if chosen not in HANDSHAKE_PROTOCOL_VERSIONS:
+    if not isinstance(chosen, str) or chosen not in HANDSHAKE_PROTOCOL_VERSIONS:
         raise ConnectFailed(
-            f"the server speaks protocol version {chosen!r}; we speak "
+            f"the server speaks protocol version {reprlib.repr(chosen)}; we speak "
             + ", ".join((*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS))
         )
     return Negotiated(
@@ -258,7 +311,9 @@ async def _discover(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
     offered = result.get("supportedVersions")
     mutual = [v for v in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and v in offered]
     if not mutual:
-        raise ConnectFailed(f"the server offers protocol versions {offered!r}; we speak {wanted}")
+        raise ConnectFailed(
+            f"the server offers protocol versions {reprlib.repr(offered)}; we speak {wanted}"
+        )
     meta = _mapping(result.get("_meta"))
     return Negotiated(
         mutual[-1],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import anyio
 import attrs
 import httpx2
 import trio
@@ -14,12 +16,31 @@ from ..config import Server
 from ..errors import ConnectFailed
 from .client import closed_under
 from .connect import Streams
+from .http import describe
 
-NOT_A_BUG = (MCPError, OSError, httpx2.HTTPError, httpx2.SSEError, ConnectFailed, ValueError)
-"""What opening or holding a connection raises when the peer is at fault. (`ValueError`: the SDK's
-way of refusing an endpoint of the old SSE transport.)"""
+NOT_A_BUG = (
+    MCPError,
+    ConnectFailed,
+    OSError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.StreamError,
+    # The SDK, of a server that says something while the connection closes.
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    # The SDK, of an endpoint of the old SSE transport that it refuses, or of absurd numbers.
+    ValueError,
+    OverflowError,
+)
+"""What opening or holding a connection raises when the peer is at fault."""
 
-REFUSED = {401: "Authorization", 403: "Authorization"}
+REFUSED = {401, 403}
+
+PASSING = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
+"""Why a start can fail today and work tomorrow."""
+
+LONGEST = 500
+"""Characters of what a peer says that an error quotes."""
 
 
 @attrs.frozen
@@ -39,19 +60,21 @@ def explain(
     group: BaseExceptionGroup[Exception] | None,
 ) -> Failure:
     """*group* is None when nothing went wrong but time."""
-    details: dict[str, Any] = {"stderr": lines} if (lines := list(stderr)) else {}
+    lines = [_cut(line) for line in stderr]
+    details: dict[str, Any] = {"stderr": lines} if lines else {}
     http = streams.http if streams is not None else None
     process = streams.process if streams is not None else None
     if http is not None and http.status is not None:
         details["http_status"] = http.status
         if http.status in REFUSED:
+            has = f" (it has {', '.join(server.headers)})" if server.headers else ""
             return Failure(
-                f"{server.target} answered {http.status}; set or correct the header "
-                f"{REFUSED[http.status]!r} in this server's headers",
+                f"{server.target} answered {http.status}; set or correct 'Authorization' in this "
+                f"server's headers{has}",
                 details,
                 final=True,
             )
-    error = next(_leaves(group), None) if group is not None else None
+    error = _cause(group) if group is not None else None
     if error is None:
         return Failure(f"no answer within {server.connect_timeout_ms} ms", details)
     if isinstance(error, ConnectFailed):
@@ -62,8 +85,9 @@ def explain(
     if isinstance(error, MCPError):
         if not closed_under(error):
             refusal = error.error
-            details |= {"code": refusal.code, "message": refusal.message}
-            return Failure(f"refused to initialize: {refusal.message}", details)
+            details |= {"code": refusal.code, "message": _cut(refusal.message)}
+            status = f" (HTTP status {http.status})" if http is not None and http.status else ""
+            return Failure(f"refused to initialize{status}: {_cut(refusal.message)}", details)
         if process is not None and process.exit is not None:
             how = process.exit.signal or f"code {process.exit.code}"
             details |= {k: v for k, v in attrs.asdict(process.exit).items() if v is not None}
@@ -71,13 +95,26 @@ def explain(
             return Failure(f"process exited ({how}) before it answered{said}", details)
         return Failure("closed the connection before it answered", details)
     if isinstance(error, OSError) and server.transport == "stdio":
-        return Failure(f"cannot start: {error}", details, final=True)
-    if isinstance(error, httpx2.HTTPError | httpx2.SSEError):
-        status = f" (HTTP status {http.status})" if http is not None and http.status else ""
-        return Failure(
-            f"cannot reach {server.target}: {error or type(error).__name__}{status}", details
-        )
-    return Failure(str(error) or type(error).__name__, details)
+        return Failure(f"cannot start: {error}", details, final=error.errno not in PASSING)
+    if isinstance(error, httpx2.HTTPError):
+        return Failure(describe(error, server), details)
+    if isinstance(error, httpx2.InvalidURL):
+        return Failure(f"cannot reach {server.target}: {error}", details, final=True)
+    return Failure(f"connection lost: {_cut(str(error) or type(error).__name__)}", details)
+
+
+def _cause(group: BaseExceptionGroup[Exception]) -> Exception | None:
+    """The first that is more than an echo of another."""
+    leaves = list(_leaves(group))
+    echoes = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+    for error in leaves:
+        if not (isinstance(error, echoes) or (isinstance(error, MCPError) and closed_under(error))):
+            return error
+    return leaves[0] if leaves else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:

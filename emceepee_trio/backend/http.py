@@ -1,69 +1,189 @@
-"""HTTP transports, the SDK's, with what it leaves open: bounded bodies, and statuses kept.
+"""HTTP transports, the SDK's, with what it leaves open: bounded bodies, and losses told at once.
 
-One HTTP client per connection. What it learns of the peer's mood (a refused credential, a session
-that is gone) reaches us through a response hook, because the SDK reports a 404 without its status.
+One HTTP client per connection, ours, so that it sees every response and every error before the SDK
+does, which reports a 404 without its status and ends the whole connection for a failed request.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self, cast
 
 import attrs
 import httpx2
+from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._context_streams import ContextReceiveStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_PARAMS
 
 from ..config import Server
+from ..errors import ConnectFailed
 
 PATIENCE = 30.0
-"""Seconds to connect, to write, or to get a pooled connection. Reading has no bound of its own:
-every request carries a deadline, and a stream may be silent for hours."""
+"""Seconds to connect or to write. Reading has no bound of its own: every request carries a
+deadline, and a stream may be silent for hours."""
+
+OLD_EVENT = 1024 * 1024
+"""Bytes of an event of the old SSE transport: the SDK takes no more, whatever ``limits.message``."""
+
+# Its tracebacks quote whole URLs, with their users and queries. What they say reaches us anyway.
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
 @attrs.define(eq=False)
 class HttpTransport:
     """What is known of the peer below the protocol."""
 
+    server: Server
     limit: int
-    status: int | None = None
-    """Of the last response that was an error."""
-    session_id: str | None = None
-    on_session_lost: Callable[[], None] | None = None
+    status: int | None = attrs.field(default=None, init=False)
+    """Of the last answer, if it was an error."""
+    on_over: Callable[[str], None] | None = attrs.field(default=None, init=False)
+    """Told why the connection is over, once there is one."""
+    _streams: bool = attrs.field(default=False, init=False)
+    """Whether the peer has ever let us listen."""
 
     async def note(self, response: httpx2.Response) -> None:
-        sent = response.request.headers.get("mcp-session-id")
-        if sent:
-            self.session_id = sent
-        if response.status_code >= 400 and response.request.method != "DELETE":
-            self.status = response.status_code
-            if response.status_code == 404 and sent and self.on_session_lost is not None:
-                self.on_session_lost()
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _BoundedBody(response.stream, self.limit)
+        """See a response before the SDK does."""
+        request, status = response.request, response.status_code
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding.lower() != "identity":
+            raise httpx2.DecodingError(f"sent {encoding}, which we do not accept")
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        response.stream = _Bounded(response.stream, self, request.method, is_stream)
+        if request.method == "DELETE":
+            return
+        if request.method == "POST" or self.server.transport == "sse":
+            self.status = status if status >= 400 else None
+        if request.method == "GET" and status < 300:
+            self._streams = True
+        if status < 400:
+            return
+        if status == 401:
+            self.lose(f"{self.server.target} answered {status}")
+        elif status == 404 and "mcp-session-id" in request.headers:
+            # Some answer 404 to every GET: they have nothing to stream.
+            if request.method == "POST" or self._streams:
+                self.lose("the server has ended our session (HTTP status 404)")
+        elif self.server.transport == "sse" and request.method == "POST":
+            # The SDK writes nothing any more after that.
+            self.lose(f"{self.server.target} answered {status}")
+
+    def lose(self, why: str) -> None:
+        if self.on_over is not None:
+            self.on_over(why)
+
+    def failed(self, method: str, error: httpx2.RequestError, *, mid_stream: bool = False) -> None:
+        """A request failed, or the stream that answers it.
+
+        Of the former the SDK dies. After the latter it asks for the rest, or says so to the caller.
+        """
+        if (
+            (method == "POST" and not mid_stream)
+            or isinstance(error, httpx2.ConnectError | BodyTooLong)
+            or self.server.transport == "sse"
+        ):
+            self.lose(describe(error, self.server))
+
+
+def describe(error: httpx2.HTTPError, server: Server) -> str:
+    """In our words: those of the library may quote the URL, and with it a secret."""
+    if isinstance(error, BodyTooLong):
+        return str(error)
+    if isinstance(error, httpx2.HTTPStatusError):
+        return f"{server.target} answered {error.response.status_code}"
+    return f"cannot reach {server.target}: {error or type(error).__name__}"
 
 
 class BodyTooLong(httpx2.TransportError):
-    """A body longer than ``limits.message``; ends the connection."""
+    """A body, or an event of a stream, longer than ``limits.message``; ends the connection."""
 
 
 @attrs.define(eq=False)
-class _BoundedBody(httpx2.AsyncByteStream):
-    """A body that may not grow for ever. Event streams are bounded by event, in the SDK."""
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that may not grow for ever, or a stream whose events may not."""
 
     _inner: Any
-    _limit: int
+    _transport: HttpTransport
+    _method: str
+    _is_stream: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._inner:
-            size += len(chunk)
-            if size > self._limit:
-                raise BodyTooLong(f"message too long (limit {self._limit} bytes)")
-            yield chunk
+        size, limit, end = 0, self._transport.limit, b""
+        if self._is_stream and self._transport.server.transport == "sse":
+            limit = min(limit, OLD_EVENT)
+        try:
+            async for chunk in self._inner:
+                size += len(chunk)
+                if self._is_stream:
+                    seen = end + chunk
+                    event = max(map(seen.rfind, (b"\n\n", b"\r\r", b"\n\r\n")))
+                    size = size if event < 0 else len(seen) - event
+                    end = seen[-2:]
+                if size > limit:
+                    raise BodyTooLong(f"message too long (limit {limit} bytes)")
+                yield chunk
+        except httpx2.RequestError as error:
+            self._transport.failed(self._method, error, mid_stream=self._is_stream)
+            raise
 
     async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Client(httpx2.AsyncClient):
+    """Tells of a failed request before anybody else hears of it."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        headers = httpx2.Headers(dict(transport.server.headers))
+        # Uncompressed, the length of a body is what it takes in memory.
+        headers["accept-encoding"] = "identity"
+        super().__init__(
+            headers=headers,
+            timeout=httpx2.Timeout(PATIENCE, read=None, pool=None),
+            # Every call under way has a connection of its own; `limits.calls` bounds them.
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+            event_hooks={"response": [transport.note]},
+        )
+        self._noting = transport
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **options)
+        except httpx2.RequestError as error:
+            self._noting.failed(request.method, error)
+            raise
+
+
+@attrs.define(eq=False)
+class _Sendable:
+    """Messages to the SDK, which takes what JSON cannot say for the end of the connection."""
+
+    _inner: Any
+
+    async def send(self, item: SessionMessage) -> None:
+        try:
+            data = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError) as error:
+            # A lone surrogate, a number that is none, a hundred levels.
+            raise MCPError(
+                code=INVALID_PARAMS, message=f"cannot be sent over HTTP: {error}"
+            ) from None
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
         await self._inner.aclose()
 
 
@@ -71,28 +191,36 @@ class _BoundedBody(httpx2.AsyncByteStream):
 async def open_http(server: Server, limit: int) -> AsyncGenerator[tuple[Any, Any, HttpTransport]]:
     """The message streams of *server*, by the transport its entry names."""
     assert server.url is not None
-    transport = HttpTransport(limit)
-
-    def make_client(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-    ) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            headers=dict(server.headers),
-            timeout=httpx2.Timeout(PATIENCE, read=None),
-            event_hooks={"response": [transport.note]},
-        )
-
+    transport = HttpTransport(server, limit)
     if server.transport == "sse":
-        async with sse_client(server.url, httpx_client_factory=make_client) as (reads, writes):
-            yield reads, writes, transport
+        async with _open_sse(server.url, transport) as (reads, writes):
+            yield reads, _Sendable(writes), transport
     else:
         async with (
-            make_client() as client,
-            streamable_http_client(server.url, http_client=client, max_sse_event_size=limit) as (
+            _Client(transport) as client,
+            # Bodies are bounded by us.
+            streamable_http_client(server.url, http_client=client, max_sse_event_size=None) as (
                 reads,
                 writes,
             ),
+            # Of ours: answers that arrive while the session is ended find the SDK's still open.
+            cast("ContextReceiveStream[Any]", reads).clone() as ours,
         ):
-            yield reads, writes, transport
+            yield ours, _Sendable(writes), transport
+
+
+@asynccontextmanager
+async def _open_sse(url: str, transport: HttpTransport) -> AsyncGenerator[tuple[Any, Any]]:
+    def make_client(*_: object, **__: object) -> httpx2.AsyncClient:
+        return _Client(transport)
+
+    opened = False
+    try:
+        async with sse_client(url, httpx_client_factory=make_client) as streams:
+            opened = True
+            yield streams
+    except* RuntimeError:
+        if opened:
+            raise
+        # anyio's word for a stream that ended before it told where to write to
+        raise ConnectFailed("the event stream ended before it named an endpoint") from None

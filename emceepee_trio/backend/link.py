@@ -1,7 +1,7 @@
 """One connection of a backend: a try and, if it works, its life until it is lost or left.
 
-Its task opens and closes it. Whoever notices a loss first calls :meth:`Link.lose`, which tells
-everything there is to tell before anybody can see an effect of it.
+Its task opens and closes it. Whoever notices first that it is over sets :class:`~.callbacks.Over`,
+and the link tells everything there is to tell before anybody can see an effect of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import trio
 
 from .. import logs
 from ..model import events
-from .callbacks import Callbacks
+from .callbacks import Abandoned, Callbacks
 from .client import Client
 from .connect import Streams, open_client
 from .failures import NOT_A_BUG, Failure, explain
@@ -29,17 +29,21 @@ if TYPE_CHECKING:
 CLOSING = 5.0
 """Seconds a connection may take to close; then it is cut."""
 
+RECONNECT = "reconnect"
+"""Why a connection is left for another one."""
+
 
 @attrs.define(eq=False)
 class Link:
     """One try and, if it works, the connection."""
 
     backend: Backend
-    callbacks: Callbacks
-    started: float = attrs.field(factory=trio.current_time, init=False)
+    callbacks: Callbacks = attrs.field(init=False)
     process: Process | None = attrs.field(default=None, init=False)
     streams: Streams | None = attrs.field(default=None, init=False)
     client: Client | None = attrs.field(default=None, init=False)
+    connected_at: float = attrs.field(default=math.inf, init=False)
+    """On trio's clock."""
     listening: Listening | None = attrs.field(default=None, init=False)
     failure: Failure | None = attrs.field(default=None, init=False)
     settled: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -48,11 +52,23 @@ class Link:
     leaving: str | None = attrs.field(default=None, init=False)
     """Why we end it ourselves, if we do."""
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
-    _lost: bool = attrs.field(default=False, init=False)
+    _crashed: bool = attrs.field(default=False, init=False)
+    """The child ended without our doing."""
+    _told: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        backend = self.backend
+        self.callbacks = Callbacks(
+            backend.server.name,
+            backend.host,
+            backend.catalog.stale,
+            self._why_over,
+            self._over,
+        )
 
     async def run(self) -> None:
         backend = self.backend
-        self._scope.deadline = self.started + backend.server.connect_timeout_ms / 1000
+        self._scope.deadline = trio.current_time() + backend.server.connect_timeout_ms / 1000
         try:
             with self._scope:
                 async with open_client(
@@ -62,23 +78,24 @@ class Link:
                     limit=backend.limits.message,
                     on_streams=self._opened,
                 ) as client:
+                    # It may have been given up in the tick in which it was made.
+                    await trio.lowlevel.checkpoint_if_cancelled()
                     self._scope.deadline = math.inf
-                    self.client = client
+                    self.client, self.connected_at = client, trio.current_time()
                     backend.connected(self, client)
                     self.settled.set()
                     async with self._chores(client):
                         await client.over.wait()
-                    self.lose()
                     self._scope.deadline = trio.current_time() + CLOSING
             if self._scope.cancelled_caught and self.client is None and self.leaving is None:
                 self.failure = explain(backend.server, self.streams, self.callbacks.stderr, None)
         except* NOT_A_BUG as group:
             self.failure = explain(backend.server, self.streams, self.callbacks.stderr, group)
         finally:
-            self.lose()
+            if self.client is not None:
+                self.client.over.set()
+            self._tell()
             self._tell_of_process()
-            if self.client is not None and self.leaving is not None:
-                self._disconnected(self.leaving, intentional=True)
             self.settled.set()
             self.ended.set()
 
@@ -95,16 +112,12 @@ class Link:
             chores.cancel_scope.cancel("connection is over")
 
     def _opened(self, streams: Streams) -> None:
+        self._crashed = False  # a first child ended of our asking what it speaks
+        self._tell_of_process()
         self.streams, self.process = streams, streams.process
         if self.process is not None:
             self.process.patience = self.backend.patience
             self.backend.publish(events.ProcessStarted(self.backend.server.name, self.process.pid))
-
-    async def over(self) -> None:
-        """Park until a connection that was made is lost or left."""
-        assert self.client is not None
-        await self.client.over.wait()
-        self.lose()
 
     def leave(self, reason: str) -> None:
         """End it: politely if it is connected, at once if it is not."""
@@ -117,20 +130,30 @@ class Link:
         else:
             self._scope.cancel(reason)
 
-    def lose(self) -> None:
-        """The connection is gone. Told once, before anybody can see its effects."""
-        if self.client is None or self._lost:
-            return
-        self._lost = True
-        self.client.over.set()
-        self.backend.forget(self)
+    def _over(self) -> None:
+        """Nothing will come any more. Called once for each transport."""
+        process = self.process
+        self._crashed = (
+            self.leaving is None
+            and process is not None
+            and process.exit is not None
+            and process.failure is None
+        )
+        if self.client is not None:
+            self.backend.lost(self)
+            if self.leaving is None or process is None:
+                self._tell()
+            # else once the child has ended that we end
+
+    def _why_over(self) -> Abandoned:
         if self.leaving is None:
-            reason = self._reason()
-            self._tell_of_process()
-            self._disconnected(reason, intentional=False)
+            return "server_disconnected"
+        return "server_reconnected" if self.leaving == RECONNECT else "server_removed"
 
     def _reason(self) -> str:
         process = self.process
+        if self.callbacks.over.why is not None:
+            return self.callbacks.over.why
         if self.failure is not None:
             return self.failure.message
         if process is None:
@@ -143,10 +166,14 @@ class Link:
             return f"process was killed by {process.exit.signal}"
         return f"process exited with code {process.exit.code}"
 
-    def _disconnected(self, reason: str, *, intentional: bool) -> None:
-        name = self.backend.server.name
-        self.backend.last_error = None if intentional else reason
-        self.backend.publish(events.ServerDisconnected(name, reason, intentional))
+    def _tell(self) -> None:
+        if self.client is None or self._told:
+            return
+        self._told = True
+        name, reason = self.backend.server.name, self.leaving or self._reason()
+        self._tell_of_process()
+        self.backend.last_error = None if self.leaving else reason
+        self.backend.publish(events.ServerDisconnected(name, reason, self.leaving is not None))
         logs.write(
             "info", "server_disconnected", session=self.backend.session, server=name, reason=reason
         )
@@ -159,7 +186,7 @@ class Link:
         self.process = None
         self.backend.last_process = (process.pid, process.started_at, process.exit)
         name, pid, end = self.backend.server.name, process.pid, process.exit
-        if self.leaving is None and process.failure is None:
+        if self._crashed:
             self.backend.publish(events.ProcessCrashed(name, pid, end.code, end.signal))
         else:
             self.backend.publish(events.ProcessStopped(name, pid, end.code, end.signal))

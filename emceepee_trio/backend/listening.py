@@ -2,7 +2,8 @@
 
 The modern era sends no change unasked. What is wanted (all list changes, and some resources) is
 said in the request itself, so a new resource means a new request; the old one is let go once the
-new one is acknowledged, and nothing is missed in between.
+new one is acknowledged, and nothing is missed in between. One that breaks off is asked for again;
+what changed meanwhile nobody knows, so every list counts as changed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import trio
 from mcp import MCPError
 
 from ..waits.slot import Slot
-from .callbacks import Params
-from .client import Client
+from .callbacks import LIST_CHANGED, Params
+from .client import Client, closed
+
+AGAIN = 1.0
+"""Seconds from the end of a stream to the next request."""
 
 
 @attrs.define(eq=False)
@@ -35,18 +39,28 @@ class Listening:
     _wanted: Callable[[], frozenset[str]]
     _current: _Stream | None = attrs.field(default=None, init=False)
     _renew: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _renewed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """The current stream is another one now, or there will be no more."""
+    _ended: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
         self._client.callbacks.on_acknowledged = self._acknowledged
-        async with trio.open_nursery() as nursery:
-            while True:
-                old, new = self._current, _Stream(self._wanted())
-                self._current, self._renew = new, trio.Event()
-                nursery.start_soon(self._listen, new)
-                await new.answered.wait()
-                if old is not None:
-                    old.scope.cancel("replaced by a newer subscription")
-                await self._renew.wait()
+        try:
+            async with trio.open_nursery() as nursery:
+                while True:
+                    old, new = self._current, _Stream(self._wanted())
+                    self._current, self._renew = new, trio.Event()
+                    renewed, self._renewed = self._renewed, trio.Event()
+                    renewed.set()
+                    nursery.start_soon(self._listen, new)
+                    await new.answered.wait()
+                    if old is not None:
+                        old.scope.cancel("replaced by a newer subscription")
+                    await self._renew.wait()
+        finally:
+            # For those who wait in tasks that end later than this one.
+            self._ended = True
+            self._renewed.set()
 
     async def follow(self) -> Params:
         """Listen for what is wanted now.
@@ -55,17 +69,16 @@ class Listening:
             What the backend agreed to send.
 
         Raises:
-            MCPError: it does not do that.
+            MCPError: it does not do that, or the connection is over.
         """
-        wanted = self._wanted()
-        while True:
+        while not self._ended:
             stream = self._current
-            if stream is not None and stream.uris == wanted:
+            # What is wanted may change while we wait; then somebody else waits for that, too.
+            if stream is not None and stream.uris == self._wanted():
                 return await stream.answered.wait_result()
             self._renew.set()
-            await trio.lowlevel.checkpoint()
-            if stream is not None:
-                await stream.answered.wait()
+            await self._renewed.wait()
+        raise closed()
 
     async def _listen(self, stream: _Stream) -> None:
         filters: dict[str, Any] = {
@@ -75,12 +88,24 @@ class Listening:
         }
         if stream.uris:
             filters["resourceSubscriptions"] = sorted(stream.uris)
-        with stream.scope:
-            try:
-                await self._client.request("subscriptions/listen", {"notifications": filters})
-                stream.answered.set({})
-            except MCPError as error:
-                stream.answered.fail(error)
+        try:
+            with stream.scope:
+                try:
+                    await self._client.request("subscriptions/listen", {"notifications": filters})
+                    refused = stream.answered.set({})
+                except MCPError as error:
+                    refused = stream.answered.fail(error)
+                if refused:
+                    return
+                # It was acknowledged, and is over.
+                for names in LIST_CHANGED.values():
+                    for name in names:
+                        self._client.callbacks.stale(name)
+                await trio.sleep(AGAIN)
+                if self._current is stream:
+                    self._renew.set()
+        finally:
+            stream.answered.fail(closed())
 
     def _acknowledged(self, params: Params) -> None:
         if self._current is not None:

@@ -3,9 +3,8 @@
 Owns the child from its start to its reaping, the process group it leads, and the bounds on what
 it may say. Does not know what the messages mean, nor why the child was wanted or fails.
 
-A connection is *over* when the child is gone, has closed its stdout, has said too long a line, or
-the block is left. From then on the child is ended in steps: end of stdin, TERM, KILL. All of it
-runs in one shielded task: being cancelled is a reason to end, not another way of ending.
+A connection is *over* when the child is gone, closes stdout or says too long a line, or when the
+block is left. The child is then ended in steps, cancelled or not: end of stdin, TERM, KILL.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import json
 import os
 import reprlib
 import signal
-import subprocess
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from subprocess import PIPE
 from typing import Any
 
 import anyio
@@ -30,10 +29,9 @@ from pydantic_core import PydanticSerializationError
 from trio.lowlevel import FdStream
 
 PATIENCE = 2.0
-"""Seconds for each step of the end, unless told otherwise."""
+"""Seconds for each step of the end, unless somebody is in a hurry. Others import this."""
 LAST_WORDS = 0.5
-"""Seconds: for the line being written when the block is left, unless ``patience`` is less; and
-from the end of stdout to the end of ``reads``, for the exit status and the rest of stderr."""
+"""Seconds: ours, for a line being written; the child's, to say why its stdout has ended."""
 KILL_PATIENCE = 2.0
 """Seconds for the kernel to end what was killed; a child stuck in the kernel is left behind."""
 TEXT_LINE = 16 * 1024
@@ -41,7 +39,7 @@ TEXT_LINE = 16 * 1024
 CHUNK = 64 * 1024
 """Bytes read at once, which is what a pipe holds by default."""
 LEFT_OVER = 1024 * 1024
-"""Bytes read once the child is gone: pipes hold no more, so the rest is somebody else's."""
+"""Bytes read once the child is gone: pipes hold no more, what follows is somebody else's."""
 
 
 @attrs.frozen
@@ -55,10 +53,8 @@ class Exit:
     def of(cls, status: int) -> Exit:
         if status >= 0:
             return cls(status, None)
-        try:
-            return cls(None, signal.Signals(-status).name)
-        except ValueError:  # most real-time signals have no name
-            return cls(None, f"signal {-status}")
+        names = {number.value: number.name for number in signal.Signals}
+        return cls(None, names.get(-status, f"signal {-status}"))
 
 
 @attrs.define(eq=False)
@@ -66,10 +62,9 @@ class Process:
     """A child and the messages it exchanges with us. Made by :func:`open_process` only."""
 
     pid: int
-    started_at: float
     reads: MemoryObjectReceiveStream[SessionMessage | Exception]
     writes: MemoryObjectSendStream[SessionMessage]
-    _child: trio.Process
+    _child: trio.Process = attrs.field(repr=False)  # it would show its arguments
     _stdin: FdStream
     _stdout: FdStream
     _stderr: FdStream
@@ -79,6 +74,8 @@ class Process:
     _on_stderr: Callable[[str], None]
     _on_noise: Callable[[str], None]
     patience: float = PATIENCE
+    """Seconds for each step of the end; a change counts from the next step."""
+    started_at: float = attrs.field(factory=time.time, init=False)
     exit: Exit | None = attrs.field(default=None, init=False)
     exited: trio.Event = attrs.field(factory=trio.Event, init=False)
     failure: str | None = attrs.field(default=None, init=False)
@@ -87,8 +84,7 @@ class Process:
     _stderr_read: trio.Event = attrs.field(factory=trio.Event, init=False)
     _over: trio.Event = attrs.field(factory=trio.Event, init=False)
     _left: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _gone: bool = attrs.field(default=False, init=False)
-    _left_over: int = attrs.field(default=LEFT_OVER, init=False)
+    _left_over: int | None = attrs.field(default=None, init=False)
 
     async def _run(self) -> None:
         """Everything about the child, until it is gone and the block is left."""
@@ -112,13 +108,6 @@ class Process:
                 for end in (self._stdin, self._stdout, self._stderr, self._parsed, self._queued):
                     end.close()
 
-    def _leave(self) -> None:
-        """The block is left: nobody reads, and nothing more will be written."""
-        self.reads.close()
-        self.writes.close()
-        self._left.set()
-        self._over.set()
-
     async def _end(self) -> None:
         """The end of stdin, TERM, KILL; each only if the one before did not do."""
         if self._left.is_set() and self.exit is None:
@@ -132,7 +121,6 @@ class Process:
                     signal_group(self.pid, step)
                 with trio.move_on_after(KILL_PATIENCE if step == signal.SIGKILL else self.patience):
                     await self.exited.wait()
-        self._let_go()
 
     async def _reap(self) -> None:
         status = await self._child.wait()
@@ -140,35 +128,29 @@ class Process:
         signal_group(self.pid, signal.SIGKILL)
         self.exit = Exit.of(status)
         self.exited.set()
-        self._let_go()
         self._over.set()
-
-    async def _receive(self, pipe: FdStream) -> bytes:
-        """The next bytes; none at EOF or, once let go, when the pipe is empty.
-
-        A grandchild may hold the other end for ever. What the child said is in the pipe by then.
-        """
-        await trio.lowlevel.checkpoint()
-        while self._left_over > 0:
-            try:
-                chunk = os.read(pipe.fileno(), CHUNK)
-            except BlockingIOError:
-                if self._gone:
-                    break
-                # Letting go wakes us. No checkpoint between our look at it and the wait.
-                with suppress(trio.ClosedResourceError):
-                    await trio.lowlevel.wait_readable(pipe)
-            else:
-                if self._gone:
-                    self._left_over -= len(chunk)
-                return chunk
-        return b""
-
-    def _let_go(self) -> None:
-        self._gone = True
+        self._left_over = LEFT_OVER
         for pipe in (self._stdout, self._stderr):
             if pipe.fileno() != -1:
                 trio.lowlevel.notify_closing(pipe)
+
+    async def _receive(self, pipe: FdStream) -> bytes:
+        """The next bytes; none at EOF, or when the child is gone and *pipe* is empty."""
+        await trio.lowlevel.checkpoint()
+        while self._left_over is None or self._left_over > 0:
+            try:
+                chunk = os.read(pipe.fileno(), CHUNK)
+            except BlockingIOError:
+                if self._left_over is not None:
+                    break  # a grandchild may hold the other end for ever
+                # _reap() wakes us. No checkpoint between our look at what it did and the wait.
+                with suppress(trio.ClosedResourceError):
+                    await trio.lowlevel.wait_readable(pipe)
+            else:
+                if self._left_over is not None:
+                    self._left_over -= len(chunk)
+                return chunk
+        return b""
 
     async def _read_stderr(self) -> None:
         lines = _Lines(TEXT_LINE)
@@ -214,7 +196,8 @@ class Process:
 
     async def _write_stdin(self) -> None:
         """The only writer, so that a cancelled sender leaves either a whole line or none."""
-        with self._writing, self._queued, suppress(trio.BrokenResourceError):
+        gone = suppress(trio.BrokenResourceError, trio.ClosedResourceError)
+        with self._writing, self._queued, gone:
             async for message in self._queued:
                 await self._stdin.send_all(_dump(message))
         self._stdin.close()
@@ -236,9 +219,8 @@ async def open_process(
     An :exc:`OSError` of the start is raised as it is. A line of stdout longer than *limit* bytes
     ends the connection. The callbacks must not block; whatever they raise ends the block.
     """
-    pipe = subprocess.PIPE
     child = await trio.lowlevel.open_process(
-        command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
+        command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
     )
     # No checkpoint from here to the block's body: the child belongs to nobody in between.
     assert isinstance(child.stdin, FdStream)
@@ -248,7 +230,6 @@ async def open_process(
     writes, queued = anyio.create_memory_object_stream[SessionMessage](0)
     process = Process(
         pid=child.pid,
-        started_at=time.time(),
         reads=reads,
         writes=writes,
         child=child,
@@ -267,7 +248,10 @@ async def open_process(
             try:
                 yield process
             finally:
-                process._leave()
+                reads.close()
+                writes.close()
+                process._left.set()
+                process._over.set()
     except BaseExceptionGroup as group:
         if len(group.exceptions) > 1:
             raise
@@ -319,10 +303,8 @@ def _text(line: bytes) -> str:
 def _parse(line: bytes) -> tuple[list[SessionMessage], bool]:
     """The messages of a line, and whether all of it was understood."""
     line = line.strip()
-    if line[:1] not in b"{[":  # most noise, and much cheaper than asking the parser
-        return [], False
-    if not line:
-        return [], True
+    if line[:1] not in b"{[" or not line:  # most noise, and much cheaper than asking the parser
+        return [], not line
     try:
         value = _decoder.decode(line.decode())
     except (ValueError, RecursionError):
@@ -351,14 +333,12 @@ def _message(data: Any) -> SessionMessage | None:
             return None
     # Somebody waits for the answer to this id, and no other will come.
     said = _brief.repr(data.get("error", data.get("result")))
-    text = f"invalid response from the server: {said}"
-    error = ErrorData(code=INTERNAL_ERROR, message=text)
+    error = ErrorData(code=INTERNAL_ERROR, message=f"invalid response from the server: {said}")
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
 
 
 _brief = reprlib.Repr()
-_brief.maxstring = 200
-"""The rest of what it repeats is bounded by default, in depth and in length."""
+_brief.maxstring = 200  # all else that it repeats is bounded anyway, in depth and in length
 
 
 def _dump(message: SessionMessage) -> bytes:
@@ -366,6 +346,5 @@ def _dump(message: SessionMessage) -> bytes:
         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     except PydanticSerializationError:
         # A lone surrogate is not UTF-8, but JSON can escape it; pydantic stops at a depth of 254.
-        data = message.message.model_dump(by_alias=True, exclude_unset=True)
-        text = json.dumps(data, separators=(",", ":"))
+        text = json.dumps(message.message.model_dump(by_alias=True, exclude_unset=True))
     return text.encode() + b"\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from ..config import Server
 from ..errors import ConnectFailed
@@ -46,8 +47,9 @@ def command_line(server: Server, environment: Mapping[str, str]) -> list[str]:
     if found is None:
         where = "" if os.sep in server.command else f"; searched PATH {path}"
         raise ConnectFailed(
-            f"server {server.name!r}: command {server.command!r} not found or not executable{where}. "
-            "Correct the command or give its full path",
+            f"server {server.name!r}: command {server.command!r} not found or not executable"
+            f"{where}. Correct the command or give its full path",
             {"command": server.command, "path": path},
         )
-    return [found, *server.args]
+    # Absolute: the child starts in a folder of its own.
+    return [str(Path(found).absolute()), *server.args]

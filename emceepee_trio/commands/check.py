@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..config import ConfigError, load
-from .common import default_config, print_problems
+from ..config import ConfigError, default_path, load
+from .common import print_problems
 
 HELP = "validate a configuration file; every problem with its path"
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    path = options.file or default_config()
+    path = options.file or default_path()
     if options.file is None and not path.exists():
         print(f"{path} does not exist; without one there are no servers but those added by tool")
         return 0

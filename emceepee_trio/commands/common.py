@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
 from .. import logs
-from ..config import Config, ConfigError, Server, load
+from ..config import Config, ConfigError, Server, default_path, load
 
 
 class Usage(Exception):
     """The command line is wrong: one line, exit 2."""
 
 
-def default_config(environ: Mapping[str, str] = os.environ) -> Path:
-    home = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Path(home) / "emceepee" / "config.json"
-
-
 def add_config_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="F",
-        help="configuration file (default: %s)"
-        % "".join(("$XDG_CONFIG_HOME/emceepee/config.json, if present",)),
-    )
+    where = "$XDG_CONFIG_HOME/emceepee/config.json, if present"
+    parser.add_argument("--config", type=Path, metavar="F", help=f"configuration; default {where}")
     parser.add_argument("--demo", action="store_true", help="add the built-in demo server")
 
 
@@ -56,8 +44,8 @@ def read_config(options: argparse.Namespace) -> Config:
     """
     path = options.config
     config = Config()
-    if path is None and default_config().exists():
-        path = default_config()
+    if path is None and default_path().exists():
+        path = default_path()
     if path is not None:
         loaded = load(path)
         config = loaded.config

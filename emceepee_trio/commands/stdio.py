@@ -23,5 +23,4 @@ def run(options: argparse.Namespace) -> int:
 
     from ..front.stdio import serve_stdio
 
-    trio.run(serve_stdio, config)
-    return 0
+    return 0 if trio.run(serve_stdio, config) else 1

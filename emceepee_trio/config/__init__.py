@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from . import bounds
-from .files import ConfigError, Loaded, load, parse, server_from_arguments
+from .files import ConfigError, Loaded, default_path, load, parse, server_from_arguments
 from .reference import reference_rst
 from .settings import (
     OUR_NAME,
@@ -34,6 +34,7 @@ __all__ = [
     "Retry",
     "Server",
     "bounds",
+    "default_path",
     "load",
     "parse",
     "reference_rst",

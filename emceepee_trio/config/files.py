@@ -41,6 +41,12 @@ class Loaded:
     warnings: tuple[str, ...] = ()
 
 
+def default_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where a configuration is looked for if none is named."""
+    home = environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path("~/.config").expanduser()) / "emceepee" / "config.json"
+
+
 def load(path: Path, environ: Mapping[str, str] = os.environ) -> Loaded:
     """Read the configuration at *path*.
 

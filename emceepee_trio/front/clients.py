@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import anyio
@@ -31,10 +32,13 @@ from ..session.manager import SessionManager
 from ..session.session import Session
 from .mcp import Front, mcp_server
 from .streams import Stream, Streams
-from .wire import dump
+from .wire import Refused, dump
 
 PRIMED_SINCE = "2025-11-25"
 """Older clients stumble over an event without data."""
+
+BACKLOG = 1000
+"""Messages that wait for the dispatcher; with more, a POST is refused."""
 
 RequestId = str | int
 
@@ -47,6 +51,8 @@ class Exchange:
     stream: Stream
     waiting: set[RequestId]
     """Requests of the same POST without an answer; the stream ends when there are none."""
+    under_way: ExitStack
+    """Keeps the session from being idle, also while no connection waits for the answer."""
 
 
 @attrs.define(eq=False)
@@ -56,12 +62,11 @@ class Incarnation:
     front: Front
     streams: Streams
     ids: Iterator[int]
-    """Unique in the session, so that no answer of an earlier incarnation meets a request of ours."""
+    """Unique in the session: no answer of an earlier incarnation meets a request of this one."""
     version: str = attrs.field(default="", init=False)
-    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
     _pipe: tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]] = attrs.field(
-        factory=lambda: anyio.create_memory_object_stream[Any](0), init=False
+        factory=lambda: anyio.create_memory_object_stream[Any](BACKLOG), init=False
     )
 
     @property
@@ -70,8 +75,8 @@ class Incarnation:
 
     async def run(self, session_id: str) -> None:
         send, receive = self._pipe
-        with self._scope:
-            async with send:
+        try:
+            with send, receive:
                 await serve_loop(
                     mcp_server(),
                     receive,
@@ -79,6 +84,8 @@ class Incarnation:
                     lifespan_state=self.front,
                     session_id=session_id,
                 )
+        finally:
+            self._settle_all()
 
     def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
         """An id that is used twice, or that a request in flight has."""
@@ -91,23 +98,34 @@ class Incarnation:
                 seen.add(key)
         return None
 
-    async def take(self, messages: list[JSONRPCMessage], stream: Stream) -> None:
-        """Hand the messages of one POST to the dispatcher; answers go to *stream*."""
+    def take(self, messages: list[JSONRPCMessage], stream: Stream | None) -> None:
+        """Hand the messages of one POST to the dispatcher; answers, if any, go to *stream*.
+
+        Synchronous, so that nobody is ever half-way: all of them are taken, or none.
+        """
+        pipe = self._pipe[0]
+        if pipe.statistics().current_buffer_used + len(messages) > BACKLOG:
+            raise Refused(503, f"more than {BACKLOG} messages wait to be read")
         waiting: set[RequestId] = set()
-        prepared = [self._prepare(message, stream, waiting) for message in messages]
-        if not waiting:
-            stream.finish()
-        for item in prepared:
-            if item is not None:
-                self.front.observe(item.message)
-                await self._pipe[0].send(item)
+        try:
+            for message in messages:
+                item = self._prepare(message, stream, waiting)
+                if item is not None:
+                    self.front.observe(item.message)
+                    pipe.send_nowait(item)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._settle_all()
+            raise Refused(404, "the session has ended; initialize a new one") from None
 
     def _prepare(
-        self, message: JSONRPCMessage, stream: Stream, waiting: set[RequestId]
+        self, message: JSONRPCMessage, stream: Stream | None, waiting: set[RequestId]
     ) -> SessionMessage | None:
         if isinstance(message, JSONRPCRequest):
+            assert stream is not None
             ours = next(self.ids)
-            self._exchanges[ours] = Exchange(message.id, stream, waiting)
+            under_way = ExitStack()
+            under_way.enter_context(self.front.session.busy())
+            self._exchanges[ours] = Exchange(message.id, stream, waiting, under_way)
             waiting.add(ours)
 
             async def unanswered() -> None:
@@ -140,9 +158,14 @@ class Incarnation:
     def _settle(self, ours: RequestId) -> None:
         exchange = self._exchanges.pop(ours, None)
         if exchange is not None:
+            exchange.under_way.close()
             exchange.waiting.discard(ours)
             if not exchange.waiting:
-                exchange.stream.finish()
+                self.streams.finish(exchange.stream)
+
+    def _settle_all(self) -> None:
+        for ours in tuple(self._exchanges):
+            self._settle(ours)
 
     async def say(self, item: SessionMessage) -> None:
         """A message from the dispatcher, put into the stream it belongs to."""
@@ -151,27 +174,25 @@ class Incarnation:
             exchange = self._exchanges.get(message.id) if message.id is not None else None
             if exchange is None or message.id is None:
                 return
-            ours = message.id
             answer = message.model_copy(update={"id": exchange.client_id})
-            try:
-                await self.streams.append(exchange.stream, dump(answer), is_answer=True)
-            finally:
-                self._settle(ours)
+            self.streams.add(exchange.stream, dump(answer), is_answer=True)
+            self._settle(message.id)
         else:
             related = None
             if isinstance(metadata, ServerMessageMetadata):
                 related = self._exchanges.get(metadata.related_request_id or "")
             stream = self.streams.standalone if related is None else related.stream
-            await self.streams.append(stream, dump(message))
+            self.streams.add(stream, dump(message))
+        await self.streams.wait_for_room()
 
     def end(self) -> None:
         """The client has lost its streams: its calls go on as tasks, its waits end."""
         self.front.give_up()
         self.front.draining.set()
-        self._scope.cancel("joined again")
-        for exchange in self._exchanges.values():
-            self.streams.move_unread(exchange.stream)
-        self._exchanges.clear()
+        # No cancelling: what the dispatcher has not read yet shall begin, to become tasks as well.
+        self._pipe[0].close()
+        self._settle_all()
+        self.streams.start_over()
 
 
 @attrs.define(eq=False)
@@ -205,6 +226,10 @@ class HttpClient:
 
     def __attrs_post_init__(self) -> None:
         self.streams = Streams(self.session.id)
+
+    def close(self) -> None:
+        """The session has ended."""
+        self.streams.finish(self.streams.standalone)
 
     def incarnate(self) -> Incarnation:
         """A new connection of the client; an earlier one ends."""

@@ -199,8 +199,9 @@ class McpEndpoint:
             reader = stream.open_reader(0)
             try:
                 if (answer := await _quick_answer(stream)) is not None:
+                    # It goes out as one piece, and no event id has told of the stream.
+                    client.streams.discard(stream)
                     await send_json(send, 200, answer, named)
-                    stream.taken = stream.last
                     return
                 await start_events(send, named)
                 await self._copy(client, incarnation, reader, receive, send)

@@ -15,7 +15,6 @@ import re
 import secrets
 from collections.abc import Mapping
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Any
 
 import attrs
@@ -30,12 +29,11 @@ from mcp_types import (
     CLIENT_INFO_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    SERVER_INFO_META_KEY,
     CallToolRequestParams,
     JSONRPCNotification,
     JSONRPCRequest,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
+    ServerCapabilities,
+    SetLevelRequestParams,
     SubscriptionFilter,
     SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams,
@@ -44,14 +42,22 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from .. import logs
-from ..errors import LimitReached, NotFound, ToolError, UnknownTool
+from ..errors import LimitReached, ToolError, UnknownTool
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..tools import all_tools
-from ..tools.asking import RESOURCE_NOT_FOUND
 from ..tools.registry import TOOLS, Request, Tool
-from ..tools.resources import OUR_RESOURCES, read_ours
 from ..tools.response import Reply, error_reply, finish
+from .lists import (
+    SERVER_INFO,
+    enveloped,
+    get_prompt,
+    list_prompts,
+    list_resources,
+    list_templates,
+    list_tools,
+    read_resource,
+)
+from .log_messages import LogMessages
 from .progress import Progress
 
 INSTRUCTIONS = """\
@@ -68,8 +74,6 @@ Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you ar
 
 _GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
 """In the reason of a cancellation: the client has stopped waiting, not changed its mind."""
-
-SERVER_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 
 _TTL_MS = 300_000
 """How long a modern client may keep our lists, which never change while we run."""
@@ -92,6 +96,7 @@ class Front:
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
+    _logs: LogMessages | None = attrs.field(default=None, init=False)
 
     def observe(self, message: object) -> None:
         """A message has come in. Called before the dispatcher gets it, in the order of the wire."""
@@ -150,6 +155,14 @@ class Front:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
 
+    def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
+        if self._logs is None:
+            self._logs = LogMessages(self.session.buffers)
+            # Raw, because the models would sieve what backends log.
+            notify = context.session._connection.notify
+            self.session.inner.start_soon(self._logs.run, notify, self.draining)
+        self._logs.set_level(level)
+
     def _remember_client(self, info: Any) -> None:
         if isinstance(info, Mapping) and isinstance(info.get("name"), str):
             self.session.client_name = info["name"][:100]
@@ -173,7 +186,7 @@ class Front:
             delivery.give_back()
             await trio.sleep_forever()
         delivery.commit()
-        return _enveloped(context, result)
+        return enveloped(context, result)
 
     async def _run_tool(
         self,
@@ -192,7 +205,7 @@ class Front:
             return await progress.report_while(partial(tool.call, request, arguments))
         except ToolError as error:
             return error_reply(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a bug costs this call only, and is logged
             log_id = secrets.token_hex(4)
             logs.crash(
                 "tool_crashed", error, session=self.session.id, tool=tool.name, log_id=log_id
@@ -205,19 +218,41 @@ class Front:
 def mcp_server() -> Server[Front]:
     """The SDK's registry of handlers, shared by all connections; each brings its front along."""
     cached = CacheHint(ttl_ms=_TTL_MS, scope="private")
-    server: Server[Front] = Server(
+    server = _Server(
         SERVER_INFO["name"],
         version=SERVER_INFO["version"],
         instructions=INSTRUCTIONS,
-        on_list_tools=_list_tools,
+        on_list_tools=list_tools,
         on_call_tool=_never,
-        on_list_resources=_list_resources,
-        on_read_resource=_read_resource,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
         on_subscriptions_listen=_listen,
-        cache_hints={"tools/list": cached, "resources/list": cached, "resources/read": cached},
+        cache_hints={
+            "tools/list": cached,
+            "prompts/list": cached,
+            "resources/list": cached,
+            "resources/templates/list": cached,
+            "resources/read": cached,
+        },
     )
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_log_level)
     server.middleware[:] = [_Middleware()]
     return server
+
+
+class _Server(Server[Front]):
+    """The SDK's, which would promise changes to whoever may listen; nothing of ours changes."""
+
+    def get_capabilities(
+        self, *args: Any, protocol_version: str | None = None, **options: Any
+    ) -> ServerCapabilities:
+        capabilities = super().get_capabilities(*args, **options)
+        if protocol_version in MODERN_PROTOCOL_VERSIONS:
+            capabilities.logging = None  # there it would be of each request, and ours log nothing
+        return capabilities
 
 
 class _Middleware:
@@ -242,16 +277,7 @@ async def _listen(
     assert context.request_id is not None
     await context.session.send_notification(acknowledged, context.request_id)
     await context.lifespan_context.draining.wait()
-    return _enveloped(context, {"_meta": meta})
-
-
-def _enveloped(context: ServerRequestContext[Any, Any], result: dict[str, Any]) -> dict[str, Any]:
-    """What a modern client finds in every result."""
-    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return result
-    theirs = result.get("_meta")
-    meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(theirs if isinstance(theirs, Mapping) else {})}
-    return {**result, "resultType": "complete", "_meta": meta}
+    return enveloped(context, {"_meta": meta})
 
 
 def _call_params(
@@ -265,28 +291,12 @@ def _call_params(
     return name, arguments or {}, meta if isinstance(meta, Mapping) else {}
 
 
-async def _list_tools(
-    context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
-) -> Any:
-    return _enveloped(context, {"tools": [tool.to_json() for tool in all_tools()]})
-
-
 async def _never(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> Any:
     raise AssertionError("tools/call is answered by the middleware")
 
 
-async def _list_resources(
-    context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+async def _set_log_level(
+    context: ServerRequestContext[Front], params: SetLevelRequestParams
 ) -> Any:
-    return _enveloped(context, {"resources": OUR_RESOURCES})
-
-
-async def _read_resource(
-    context: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
-) -> Any:
-    try:
-        return _enveloped(context, read_ours(str(params.uri)))
-    except NotFound as error:
-        modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
-        code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-        raise MCPError(code=code, message=error.message) from None
+    context.lifespan_context.set_log_level(params.level, context)
+    return {}

@@ -15,6 +15,9 @@ from ..config.bounds import PROGRESS_EVERY_MS
 
 T = TypeVar("T")
 
+MOST = 1e300
+"""What is more is no number to JSON, or has no next one."""
+
 
 @attrs.define(eq=False)
 class Progress:
@@ -30,7 +33,7 @@ class Progress:
     def heard(self, said: Mapping[str, Any]) -> None:
         """The backend reports progress."""
         progress = said.get("progress")
-        if isinstance(progress, int | float) and progress > self._sent:
+        if isinstance(progress, int | float) and self._sent < progress < MOST:
             self._said = said
             self._news.set()
 
@@ -60,7 +63,7 @@ class Progress:
         await self._context.session.send_progress_notification(
             self._token,
             progress,
-            total if isinstance(total, int | float) else None,
+            total if isinstance(total, int | float) and abs(total) < MOST else None,
             message if isinstance(message, str) else None,
             related_request_id=self._context.request_id,  # type: ignore[arg-type]  # also integers
         )

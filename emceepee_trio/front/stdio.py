@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from typing import Any
@@ -22,27 +23,36 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
-    JSONRPCMessage,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from ..config import Config
 from ..session.manager import SessionManager, open_sessions
+from ..session.session import Session
 from .mcp import Front, mcp_server
 from .wire import dump
 
 SESSION = "default"
 PRINCIPAL = "local"
 CHUNK = 65536
+EDGE = 512
+"""Bytes kept of the beginning and the end of a line that is too long."""
+
+_ID = rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,100}")\s*'
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"[,}]")
+_ID_LAST = re.compile(rb"(?<!\\)" + _ID + rb"\}\s*$")
 
 In = MemoryObjectSendStream[SessionMessage | Exception]
 Out = MemoryObjectSendStream[SessionMessage]
 
 
-async def serve_stdio(config: Config) -> None:
-    """Serve until standard input ends or a signal comes; then nothing of the session runs."""
+async def serve_stdio(config: Config) -> bool:
+    """Serve until standard input ends or a signal comes; then nothing of the session runs.
+
+    Returns:
+        False if the session ended before, which only a bug of ours can do.
+    """
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_sessions(config) as manager, trio.open_nursery() as nursery:
 
@@ -51,12 +61,22 @@ async def serve_stdio(config: Config) -> None:
                     nursery.cancel_scope.cancel("signal")
 
             nursery.start_soon(stop_on_signal)
-            await _serve(manager, config.limits.body)
+            session = await manager.ensure(SESSION, PRINCIPAL)
+            session.inner.start_soon(_until_over, nursery.cancel_scope)
+            await _serve(session, manager, config.limits.body)
             nursery.cancel_scope.cancel("end of input")
+        return manager.get(SESSION) is not None
 
 
-async def _serve(manager: SessionManager, limit: int) -> None:
-    session = await manager.ensure(SESSION, PRINCIPAL)
+async def _until_over(front: trio.CancelScope) -> None:
+    """Without its session the client is better off without us: most start us again."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        front.cancel("the session is over")
+
+
+async def _serve(session: Session, manager: SessionManager, limit: int) -> None:
     front = Front(session, manager)
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -69,7 +89,7 @@ async def _serve(manager: SessionManager, limit: int) -> None:
 
 async def _read(front: Front, to_server: In, replies: Out, limit: int) -> None:
     """Lines of standard input, each a message or (2025-03-26) a list of them."""
-    line = bytearray()
+    line, too_long = bytearray(), False
     async with to_server, replies:
         while chunk := await trio.to_thread.run_sync(
             os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
@@ -77,15 +97,25 @@ async def _read(front: Front, to_server: In, replies: Out, limit: int) -> None:
             *ends, beginning = chunk.split(b"\n")
             for end in ends:
                 line += end
-                if len(line) > limit:
-                    # Its id is in what was not kept, or is not worth looking for.
+                if too_long or len(line) > limit:
                     message = f"message too long (limits.body {limit} bytes)"
-                    await replies.send(_refusal(None, message))
+                    await replies.send(_refusal(_id_at_an_edge(line), message))
                 elif line.strip():
                     await _take(front, bytes(line), to_server, replies)
                 line.clear()
-            if len(line) <= limit:
-                line += beginning  # of a line that is too long, enough to see that it is
+                too_long = False
+            line += beginning
+            if len(line) > limit:
+                too_long = True
+                del line[EDGE:-EDGE]
+
+
+def _id_at_an_edge(line: bytes | bytearray) -> str | int | None:
+    """The id of a request that is not parsed; every known client writes it first or last."""
+    if found := _ID_FIRST.match(line) or _ID_LAST.search(line[-EDGE:]):
+        request_id: str | int = json.loads(found[1])
+        return request_id
+    return None
 
 
 async def _take(front: Front, line: bytes, to_server: In, replies: Out) -> None:
@@ -128,13 +158,5 @@ async def _write(
             try:
                 await output.send_all(line.encode() + b"\n")
             except trio.BrokenResourceError:
-                return client.cancel("nobody reads our output")
-
-
-def _dump(message: JSONRPCMessage) -> bytes:
-    try:
-        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-    except PydanticSerializationError:
-        # A backend may say what JSON can and pydantic cannot: half a surrogate pair, deep nesting.
-        whole = message.model_dump(by_alias=True, exclude_unset=True)
-        return json.dumps(whole, separators=(",", ":")).encode()
+                client.cancel("nobody reads our output")
+                return

@@ -8,9 +8,12 @@ outlives any number of connections. Knows neither HTTP nor JSON-RPC: entries are
 
 from __future__ import annotations
 
+import math
+import re
 import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import takewhile
 
 import attrs
 import trio
@@ -19,9 +22,11 @@ from .. import logs
 from ..config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
 
 WRITER_PATIENCE = 30.0
-"""Seconds that a full log waits for a reader who is behind; then the reader is dropped."""
+"""Seconds that a writer waits for readers who are behind; then the one furthest behind is dropped."""
 KEPT = 300.0
 """Seconds that the answers of a finished stream are kept for a client that comes back."""
+
+_EVENT_ID = re.compile(r"(.+)\.(\d{1,15})", re.ASCII)
 
 
 class UnknownStream(Exception):
@@ -33,6 +38,8 @@ class Entry:
     number: int
     data: str
     is_answer: bool
+    age: int
+    """Among all entries of the session; the lower, the older."""
 
 
 @attrs.define(eq=False)
@@ -40,51 +47,72 @@ class Stream:
     """One log. Numbers start at 1, so 0 is the cursor of somebody who has seen nothing."""
 
     id: str
+    _freed: Callable[[], None]
+    """To be called when an entry may go that had to be kept before."""
     entries: deque[Entry] = attrs.field(factory=deque, init=False)
     last: int = attrs.field(default=0, init=False)
     taken: int = attrs.field(default=0, init=False)
-    """The newest number that a connection has written."""
-    finished_at: float | None = attrs.field(default=None, init=False)
-    evicted: int = attrs.field(default=0, init=False)
+    """The newest number that a connection has written, as far as the client has not denied it."""
+    behind_since: float = attrs.field(default=0.0, init=False)
+    """When there was something to read again, or the reader last took something."""
+    finished_at: float = attrs.field(default=math.inf, init=False)
     _generation: int = attrs.field(default=0, init=False)
     _live: bool = attrs.field(default=False, init=False)
     news: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     @property
     def is_finished(self) -> bool:
-        return self.finished_at is not None
+        return self.finished_at < math.inf
 
     @property
     def has_reader(self) -> bool:
         return self._live
 
+    @property
+    def is_read(self) -> bool:
+        """Whether its oldest entry has been."""
+        return bool(self.entries) and self.entries[0].number <= self.taken
+
     def event_id(self, number: int) -> str:
         return f"{self.id}.{number}"
-
-    def finish(self) -> None:
-        """Nothing more will come."""
-        if self.finished_at is None:
-            self.finished_at = trio.current_time()
-            self.wake()
 
     def wake(self) -> None:
         news, self.news = self.news, trio.Event()
         news.set()
 
-    def open_reader(self, cursor: int | None) -> Reader:
-        """Read from *cursor*, or (None) behind what has been taken; an older reader ends.
+    def open_reader(self) -> Reader:
+        """Read on behind what has been taken; an older reader ends.
 
         The older one is not waited for: it may sit in a write that nothing can interrupt.
         """
         self._generation += 1
         self._live = True
+        self.behind_since = trio.current_time()
         self.wake()
-        return Reader(self, self.taken if cursor is None else cursor, self._generation)
+        return Reader(self, self.taken, self._generation)
 
     def drop_reader(self) -> None:
         self._generation += 1
         self._live = False
         self.wake()
+        self._freed()
+
+    def take(self, number: int) -> None:
+        """A connection has written everything up to there."""
+        self.taken = number
+        self.behind_since = trio.current_time()
+        self._freed()
+
+    def rewind(self, cursor: int) -> int:
+        """The client says that it has nothing behind *cursor*.
+
+        Returns:
+            How much of what it should have had is gone, and not counted as evicted before.
+        """
+        oldest = self.entries[0].number if self.entries else self.last + 1
+        gone = max(0, min(self.taken, oldest - 1) - cursor)
+        self.taken = max(cursor, oldest - 1)
+        return gone
 
 
 @attrs.define(eq=False)
@@ -112,11 +140,11 @@ class Reader:
             await self.stream.news.wait()
         return None
 
-    def took(self, entry: Entry, streams: Streams) -> None:
+    def took(self, entry: Entry) -> None:
         """*entry* is written."""
         self.cursor = entry.number
-        self.stream.taken = max(self.stream.taken, entry.number)
-        streams.made_progress()
+        if self.is_current:  # else its successor writes it again, or has already
+            self.stream.take(entry.number)
 
     def close(self) -> None:
         if self.is_current:
@@ -133,105 +161,144 @@ class Streams:
     standalone: Stream = attrs.field(init=False)
     """What belongs to no request."""
     evicted: int = attrs.field(default=0, init=False)
+    """Messages that a client should have had and will not get."""
     _streams: dict[str, Stream] = attrs.field(factory=dict, init=False)
+    _finished: dict[str, Stream] = attrs.field(factory=dict, init=False)
+    """Those of them that are, the longest finished first."""
+    _ages: int = attrs.field(default=0, init=False)
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
-    _appending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
-    _progress: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _room: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.standalone = self.new()
 
     def new(self) -> Stream:
         self._forget_old()
-        stream = Stream(secrets.token_urlsafe(9))
+        stream = Stream(secrets.token_urlsafe(9), self._freed)
         self._streams[stream.id] = stream
         return stream
 
-    def find(self, event_id: str) -> tuple[Stream, int]:
-        """The stream and cursor that a `Last-Event-ID` names.
+    def finish(self, stream: Stream) -> None:
+        """Nothing more will come."""
+        if stream.is_finished:
+            return
+        stream.finished_at = trio.current_time()
+        self._finished[stream.id] = stream
+        if not stream.entries:
+            self.discard(stream)
+        stream.wake()
+
+    def resume(self, last_event_id: str) -> Reader:
+        """Read on behind the message with that id or, if it is gone, from the oldest one kept.
 
         Raises:
             UnknownStream: it names none of ours.
         """
-        name, dot, number = event_id.rpartition(".")
-        stream = self._streams.get(name)
-        if stream is None or not dot or not number.isascii() or not number.isdigit():
-            raise UnknownStream(event_id)
-        cursor = int(number)
-        if cursor > stream.last:
-            raise UnknownStream(event_id)
-        return stream, cursor
+        found = _EVENT_ID.fullmatch(last_event_id)
+        stream = self._streams.get(found[1]) if found else None
+        if found is None or stream is None or int(found[2]) > stream.last:
+            raise UnknownStream(last_event_id)
+        self._lost(stream.rewind(int(found[2])))
+        return stream.open_reader()
 
-    async def append(self, stream: Stream, data: str, *, is_answer: bool = False) -> None:
-        """Add to a log, waiting for readers that are behind if all of it is full."""
-        async with self._appending:  # first come, first in the log
-            with trio.move_on_after(WRITER_PATIENCE):
-                while not self._make_room(len(data)):
-                    await self._progress.wait()
-            if not self._make_room(len(data)):
-                self._drop_slow_readers()
-                self._make_room(len(data))
-            stream.last += 1
-            stream.entries.append(Entry(stream.last, data, is_answer))
-            self._count += 1
-            self._bytes += len(data)
-            stream.wake()
+    def add(self, stream: Stream, data: str, *, is_answer: bool = False) -> None:
+        """Synchronous: messages are in the order in which they are said, whatever their writers do.
 
-    def made_progress(self) -> None:
-        progress, self._progress = self._progress, trio.Event()
-        progress.set()
+        So the bound is exceeded by what is added before :meth:`wait_for_room` returns.
+        """
+        if stream.id not in self._streams:
+            return  # of a session that has ended
+        if stream.taken == stream.last:
+            stream.behind_since = trio.current_time()
+        stream.last += 1
+        self._ages += 1
+        stream.entries.append(Entry(stream.last, data, is_answer, self._ages))
+        self._count += 1
+        self._bytes += len(data)
+        stream.wake()
 
-    def _make_room(self, size: int) -> bool:
-        while self._count >= self.keep or (self._bytes + size > self.keep_bytes and self._count):
-            stream = next(self._evictable(), None)
+    async def wait_for_room(self) -> None:
+        """What a writer does after :meth:`add`. Usually there is room; then this is no checkpoint."""
+        if self._make_room():
+            return
+        with trio.move_on_after(WRITER_PATIENCE):
+            while not self._make_room():
+                await self._room.wait()
+        while not self._make_room():
+            self._drop_slowest_reader()
+
+    def _freed(self) -> None:
+        room, self._room = self._room, trio.Event()
+        room.set()
+
+    def _make_room(self) -> bool:
+        """Evict down to the bounds, but for the newest, however large."""
+        while self._count > self.keep or (self._bytes > self.keep_bytes and self._count > 1):
+            stream = self._dispensable()
             if stream is None:
                 return False
             self._evict(stream)
         return True
 
-    def _evictable(self) -> Iterator[Stream]:
-        """Streams whose oldest entry may go, the most dispensable first."""
-        filled = [stream for stream in self._streams.values() if stream.entries]
-        yield from (s for s in filled if s.entries[0].number <= s.taken)
-        idle = [stream for stream in filled if not stream.has_reader]
-        yield from (s for s in idle if not s.entries[0].is_answer)
-        yield from idle
+    def _dispensable(self) -> Stream | None:
+        """The stream whose oldest entry is the next to go; none if all wait for live readers."""
+        # Usually the first that has any: this is done for every message once the log is full.
+        for stream in self._streams.values():
+            if stream.is_read:
+                return stream
+        idle = [s for s in self._streams.values() if s.entries and not s.has_reader]
+        return min(idle, key=lambda s: (s.entries[0].is_answer, s.entries[0].age), default=None)
 
     def _evict(self, stream: Stream) -> None:
         entry = stream.entries.popleft()
         self._count -= 1
         self._bytes -= len(entry.data)
         if entry.number > stream.taken:
-            stream.evicted += 1
-            self.evicted += 1
+            self._lost(1)
+        if stream.is_finished and not stream.entries:
+            self.discard(stream)
+
+    def _lost(self, count: int) -> None:
+        before, self.evicted = self.evicted, self.evicted + count
+        if before.bit_length() != self.evicted.bit_length():  # as it doubles, not once for each
             logs.write("warn", "stream_eviction", session=self.session, evicted=self.evicted)
 
-    def _drop_slow_readers(self) -> None:
-        for stream in self._streams.values():
-            if stream.has_reader and stream.taken < stream.last:
-                logs.write("warn", "slow_reader_dropped", session=self.session)
-                stream.drop_reader()
+    def _drop_slowest_reader(self) -> None:
+        behind = [s for s in self._streams.values() if s.has_reader and s.taken < s.last]
+        logs.write("warn", "slow_reader_dropped", session=self.session)
+        min(behind, key=lambda s: s.behind_since).drop_reader()
 
     def _forget_old(self) -> None:
         old = trio.current_time() - KEPT
-        for stream in list(self._streams.values()):
-            finished = stream.finished_at
-            if finished is not None and (finished < old or not stream.entries):
-                self._remove(stream)
+        for stream in list(takewhile(lambda s: s.finished_at < old, self._finished.values())):
+            self.discard(stream)
 
-    def _remove(self, stream: Stream) -> None:
-        del self._streams[stream.id]
-        self._count -= len(stream.entries)
-        self._bytes -= sum(len(entry.data) for entry in stream.entries)
+    def discard(self, stream: Stream) -> None:
+        """Forget it. A reader it has still ends by itself."""
+        if self._streams.pop(stream.id, None) is not None:
+            self._finished.pop(stream.id, None)
+            self._count -= len(stream.entries)
+            self._bytes -= sum(len(entry.data) for entry in stream.entries)
+            self._freed()
 
-    def move_unread(self, stream: Stream) -> None:
-        """What nobody has read of *stream*, but answers, goes on in the standalone stream."""
-        unread = [e for e in stream.entries if e.number > stream.taken and not e.is_answer]
-        for entry in unread:
-            stream.entries.remove(entry)
+    def start_over(self) -> None:
+        """The client has lost every stream: what it has not read goes on in the standalone one.
+
+        But for answers: those stay where they belong, for whoever resumes that stream.
+        """
+        self.standalone.drop_reader()
+        moving: list[Entry] = []
+        for stream in [s for s in self._streams.values() if s is not self.standalone]:
+            stream.drop_reader()
+            unread = [e for e in stream.entries if e.number > stream.taken and not e.is_answer]
+            for entry in unread:
+                stream.entries.remove(entry)
+            moving += unread
+            self.finish(stream)
+            if not stream.entries:
+                self.discard(stream)
+        for entry in sorted(moving, key=lambda entry: entry.age):
             self.standalone.last += 1
-            self.standalone.entries.append(Entry(self.standalone.last, entry.data, False))
-        stream.finish()
-        if unread:
-            self.standalone.wake()
+            self.standalone.entries.append(attrs.evolve(entry, number=self.standalone.last))
+        self.standalone.wake()

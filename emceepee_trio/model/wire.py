@@ -46,6 +46,11 @@ def dumps(value: object) -> str:
     return text
 
 
+def size_of(value: object) -> int:
+    """Bytes of its JSON, which is what bounds count."""
+    return len(dumps(value).encode())
+
+
 def _converter(rename: Callable[[str], str]) -> cattrs.Converter:
     converter = cattrs.Converter()
 

@@ -15,7 +15,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 """Of RFC 5424, from the least to the worst."""
 
 SERVERS = 200
-"""Names remembered; logs of the one that was silent longest make room."""
+"""Names remembered; what is kept of the one that was silent longest makes room."""
 
 
 @attrs.frozen
@@ -60,28 +60,39 @@ class Buffers:
     """Kept per server."""
     log_bytes: int
     """Of one entry's data; the rest is cut off, and marked."""
+    listeners: set[Callable[[Logged], None]] = attrs.field(factory=set, init=False)
+    """Shown every log entry as it comes."""
     _heard: dict[str, deque[Heard]] = attrs.field(factory=dict, init=False)
     _logged: dict[str, deque[Logged]] = attrs.field(factory=dict, init=False)
     _dropped: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def hear(self, notification: Heard) -> None:
-        kept = self._of(self._heard, notification.server)
+        kept, _ = self._of(self._heard, notification.server)
         kept.append(notification)
         if len(kept) > self.notifications:
             kept.popleft()
 
     def log(self, entry: Logged) -> None:
-        kept = self._of(self._logged, entry.server)
-        kept.append(attrs.evolve(entry, data=cut(entry.data, self.log_bytes)))
+        kept, gone = self._of(self._logged, entry.server)
+        if gone is not None:
+            self._dropped.pop(gone, None)
+        entry = attrs.evolve(entry, data=cut(entry.data, self.log_bytes))
+        kept.append(entry)
         if len(kept) > self.logs:
             kept.popleft()
             self._dropped[entry.server] = self._dropped.get(entry.server, 0) + 1
+        for listener in self.listeners:
+            listener(entry)
 
     @staticmethod
-    def _of(buffers: dict[str, deque[Any]], server: str) -> deque[Any]:
+    def _of(buffers: dict[str, deque[Any]], server: str) -> tuple[deque[Any], str | None]:
+        """The buffer of *server*, from now on the last to go, and whose had to go for it."""
+        gone = None
         if server not in buffers and len(buffers) >= SERVERS:
-            del buffers[next(iter(buffers))]
-        return buffers.setdefault(server, deque())
+            gone = next(iter(buffers))
+            del buffers[gone]
+        buffers[server] = buffers.pop(server, deque())
+        return buffers[server], gone
 
     def take_notifications(self, server: str | None, limit: int | None) -> list[Heard]:
         """The oldest *limit*, removed."""

@@ -28,7 +28,7 @@ from ..errors import (
 from ..model import events
 from ..model.events import Happening
 from ..model.states import CALL, TASK, CallState, TaskState, step
-from ..model.wire import dumps, timestamp
+from ..model.wire import size_of, timestamp
 from ..waits.slot import Slot
 
 Result = dict[str, Any]
@@ -117,6 +117,8 @@ class Calls:
         hard_timeout: float = math.inf,
     ) -> Call:
         """Start the call; *patience* is what its request is going to wait."""
+        if self.nursery.cancel_scope.cancel_called:
+            raise SessionGone("the session has ended; open a new one and call again")
         if sum(call.state is CallState.IN_FLIGHT for call in self._calls.values()) >= (
             self.limits.calls
         ):
@@ -280,8 +282,8 @@ class Calls:
         call.expires = trio.current_time() + self.limits.finished_task_ms / 1000
         if isinstance(outcome, ToolError):
             task.error = outcome.message
-        else:
-            call.size = len(dumps(outcome))
+        shown = outcome.to_json() if isinstance(outcome, ToolError) else outcome
+        call.size = size_of(call.args) + size_of(shown)
         self.publish(call.server, _finished(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
         logs.write(
@@ -362,6 +364,8 @@ class Calls:
 
     def progressed(self, call: Call, said: Mapping[str, Any]) -> None:
         """The backend says how far it is."""
+        if call.slot.is_settled:
+            return
         for listener in tuple(call.listeners):
             listener(said)
         if call.task is not None:

@@ -19,7 +19,7 @@ import attrs
 from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from ..model.events import Event, Happening, Notification
-from ..model.wire import dumps, event_json, event_type, timestamp, to_camel
+from ..model.wire import event_json, event_type, size_of, timestamp, to_camel
 from ..waits.feed import Feed
 
 TRIGGERS = 1000
@@ -38,6 +38,7 @@ class _Kept:
     until: float
     """On trio's clock."""
     at: _At = _At.PENDING
+    taker: Delivery | None = None
 
 
 @attrs.frozen
@@ -56,25 +57,29 @@ class Delivery:
     lost: int
     cursor_lost: bool
     _owner: Events
-    _taken: Sequence[_Kept]
+    _shown: Sequence[_Kept]
     _settled: bool = attrs.field(default=False, init=False)
 
     def commit(self) -> None:
         """The response is handed to the transport."""
-        self._settle(_At.DELIVERED)
+        self._settle()
+        for kept in self._shown:
+            kept.at = _At.DELIVERED
 
     def give_back(self) -> None:
         """The response will not be written."""
-        self._settle(_At.PENDING)
+        self._settle()
         self._owner._lost += self.lost
+        for kept in self._shown:
+            # Not what another delivery has taken, nor what one with a cursor has brought already.
+            if kept.taker is self and kept.at is _At.TAKEN:
+                kept.at = _At.PENDING
+                if kept.event.id not in self._owner._kept:
+                    self._owner._lost += 1  # evicted while it was on its way
 
-    def _settle(self, at: _At) -> None:
+    def _settle(self) -> None:
         assert not self._settled, "a delivery is settled once"
         self._settled = True
-        for kept in self._taken:
-            kept.at = at
-            if at is _At.PENDING and kept.event.id not in self._owner._kept:
-                self._owner._lost += 1  # evicted while it was on its way
 
     def to_json(self) -> list[dict[str, Any]]:
         return [event_json(event) for event in self.events]
@@ -101,7 +106,7 @@ class Events:
         """Synchronous: whoever notices something tells it before anything else can run."""
         if not self._collapse(server, happening):
             created = timestamp(self.wall())
-            size = len(dumps(to_camel(happening))) + len(server) + 100
+            size = size_of(to_camel(happening)) + len(server) + 100
             event = Event(self.new_id(), server, created, happening, size)
             until = self.now() + self.keep_for
             self._kept[event.id] = _Kept(event, until)
@@ -181,11 +186,12 @@ class Events:
 
     def _deliver(self, taken: list[_Kept], more: int, *, cursor_lost: bool = False) -> Delivery:
         lost, self._lost = self._lost, 0
-        shown = [kept.event for kept in taken]
-        pending = [kept for kept in taken if kept.at is _At.PENDING]
-        for kept in pending:
-            kept.at = _At.TAKEN
-        return Delivery(shown, more, lost, cursor_lost, self, pending)
+        events = [kept.event for kept in taken]
+        delivery = Delivery(events, more, lost, cursor_lost, self, taken)
+        for kept in taken:
+            if kept.at is _At.PENDING:
+                kept.at, kept.taker = _At.TAKEN, delivery
+        return delivery
 
     def recent(self, server: str, at_most: int) -> list[dict[str, Any]]:
         """The newest events of one server, oldest first, delivered or not. Takes nothing."""

@@ -1,4 +1,4 @@
-"""The one place where sessions begin and end, and where servers are added to and taken from them."""
+"""The one place where sessions begin and end, and where servers come to them and leave them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import attrs
 import trio
 
 from .. import logs
-from ..backend.connect import Eras
+from ..backend.backend import Backend
 from ..backend.client import Client
+from ..backend.connect import Eras
 from ..backend.process import PATIENCE
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
-from ..errors import EmceepeeError, LimitReached
+from ..errors import EmceepeeError, LimitReached, ToolError
 from ..model.ids import Ids
 from ..waits.slot import Slot
 from .registry import Registry
@@ -26,6 +27,10 @@ LEAVING = 5.0
 """Seconds the backends of a session that has ended may take to close; then they are cut."""
 HURRIED = 0.3
 """Seconds a child gets for each step of its end when its session or the daemon ends."""
+BY_CONFIG = "config"
+"""Who adds and removes servers when the configuration is read again."""
+TRIES = 3
+"""Sessions of one id that may end under somebody who opens it."""
 
 
 class SessionFailed(EmceepeeError):
@@ -40,6 +45,7 @@ class SessionManager:
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _eras: Eras = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
+    _closed: bool = attrs.field(default=False, init=False)
 
     def get(self, session_id: str) -> Session | None:
         """A living session. Not to be kept across a checkpoint: look it up again."""
@@ -53,21 +59,28 @@ class SessionManager:
 
         Raises:
             LimitReached: there are too many, and all of them have something under way.
+            SessionFailed: it could not be opened, or no session is opened any more.
         """
-        slot = self._sessions.get(session_id)
-        if slot is None:
-            self._make_room()
-            # Registered before the first await, so that the next caller finds this very one.
-            slot = self._sessions[session_id] = Slot()
-            self._nursery.start_soon(
-                self._run,
-                session_id,
-                principal,
-                slot,
-                ends_when_idle,
-                name=f"session {session_id}",
-            )
-        return await slot.wait_result()
+        for _ in range(TRIES):
+            slot = self._sessions.get(session_id)
+            if slot is None:
+                slot = self._start(session_id, principal, ends_when_idle)
+            session = await slot.wait_result()
+            # It may have ended while this task was on its way back here; then it takes a new one.
+            if self._sessions.get(session_id) is slot:
+                return session
+        raise SessionFailed(f"session {session_id} ends as soon as it is opened")
+
+    def _start(self, session_id: str, principal: str, ends_when_idle: bool) -> Slot[Session]:
+        if self._closed:
+            raise SessionFailed("this daemon is shutting down; it opens no more sessions")
+        self._make_room()
+        # Registered before the first await, so that the next caller finds this very one.
+        slot = self._sessions[session_id] = Slot()
+        self._nursery.start_soon(
+            self._run, session_id, principal, slot, ends_when_idle, name=f"session {session_id}"
+        )
+        return slot
 
     def _make_room(self) -> None:
         limit = self.config.limits.sessions
@@ -110,6 +123,8 @@ class SessionManager:
     ) -> None:
         session = None
         try:
+            if self._closed:
+                return
             async with trio.open_nursery() as outer:
                 try:
                     async with trio.open_nursery() as inner:
@@ -134,11 +149,17 @@ class SessionManager:
                         self.end(session, "over")
                         session.leave_backends(HURRIED)
                     outer.cancel_scope.deadline = trio.current_time() + LEAVING
-        except* Exception as group:
-            # The boundary: a bug of one session is not the others' business.
+        except* Exception as group:  # noqa: BLE001 - a bug of one session is not the others' business
             logs.crash("session_crashed", group, session=session_id)
         finally:
-            slot.fail(SessionFailed(f"session {session_id} could not be opened"))
+            if slot.fail(SessionFailed(f"session {session_id} could not be opened")):
+                del self._sessions[session_id]
+
+    def close(self) -> None:
+        """End every session, also one that is about to begin; no other will."""
+        self._closed = True
+        for session in self.sessions():
+            self.end(session, "shutdown")
 
     def sessions(self, principal: str | None = None) -> list[Session]:
         living = [slot.peek() for slot in self._sessions.values() if slot.is_settled]
@@ -155,29 +176,29 @@ class SessionManager:
         Raises:
             ToolError: it may not be added, or the one attempt failed and nothing is kept.
         """
+        session.check_open()
         self.registry.check(session.principal, server)
-        old = session.backends.get(server.name)
-        if old is not None and old.server == server:
-            return await old.connection(), False
+        if (same := _same(session, server)) is not None:
+            return await same.connection(), False
         candidate = session.new_backend(server)
         try:
-            client: Client | None = await candidate.connection()
-        except Exception:
-            if not keep_on_failure:
-                candidate.leave("could not connect", PATIENCE)
-                raise
-            client = None
+            client = await _first_try(candidate, keep_on_failure)
+            # Others were busy meanwhile: the session may be over, the name or the last place taken.
+            session.check_open()
+            self.registry.check(session.principal, server)
         except BaseException:
-            candidate.leave("request cancelled", PATIENCE)
+            candidate.leave("not added", PATIENCE)
             raise
+        if (same := _same(session, server)) is not None:
+            candidate.leave("added twice", PATIENCE)
+            return await same.connection(), False
         # No checkpoint from here on: either all of it has happened or none.
-        if old is not None:
-            session.drop_backend(server.name, "replaced", PATIENCE)
+        session.drop_backend(server.name, "replaced", PATIENCE)
         session.backends[server.name] = candidate
         replaced = server.name in self.registry.visible(session.principal)
         self.registry.add(session.principal, server)
         for other in self.sessions(session.principal):
-            if other is not session:
+            if other is not session and _same(other, server) is None:
                 previous = other.drop_backend(server.name, "replaced", PATIENCE)
                 if previous is not None:
                     other.say_removed(previous.server, session.client_name)
@@ -189,16 +210,68 @@ class SessionManager:
         """Disconnect every session that has it, and wait for this one's connection to close."""
         shared = self.registry.is_shared(name)
         server = self.registry.remove(session.principal, name)
+        ours = None
+        # No checkpoint until nobody has it any more: a server of that name may be added again.
         for other in self.sessions(None if shared else session.principal):
-            if other is not session:
-                other.inner.start_soon(self._drop, other, name, server, session.client_name)
-        await self._drop(session, name, server, session.client_name)
+            backend = other.drop_backend(name, "removed", PATIENCE)
+            if backend is not None:
+                told = trio.Event()
+                ours = told if other is session else ours
+                # Told in the session's own time: the request may be cancelled.
+                other.outer.start_soon(
+                    _say_removed, other, backend, server, session.client_name, told
+                )
+        if ours is not None:
+            await ours.wait()
 
-    async def _drop(self, session: Session, name: str, server: Server, by: str) -> None:
-        backend = session.drop_backend(name, "removed", PATIENCE)
-        if backend is not None:
-            await backend.ended.wait()
-            session.say_removed(server, by)
+    def reload(self, config: Config) -> None:
+        """Take a new configuration. Synchronous; only servers whose entry changed are touched.
+
+        What else has changed holds for sessions that begin from now on.
+        """
+        self.config = config
+        self.registry.reload(config)
+        for session in self.sessions():
+            wanted = self.registry.visible(session.principal)
+            for name, backend in list(session.backends.items()):
+                if wanted.get(name) == backend.server:
+                    continue
+                if name in wanted:
+                    session.drop_backend(name, "replaced", PATIENCE)
+                    session.say_removed(backend.server, BY_CONFIG)
+                else:
+                    session.drop_backend(name, "removed", PATIENCE)
+                    session.outer.start_soon(
+                        _say_removed, session, backend, backend.server, BY_CONFIG, trio.Event()
+                    )
+            for name, server in wanted.items():
+                if name not in session.backends:
+                    session.say_added(server, BY_CONFIG)
+                    session.start_backend(server)
+
+
+def _same(session: Session, server: Server) -> Backend | None:
+    backend = session.backends.get(server.name)
+    return backend if backend is not None and backend.server == server else None
+
+
+async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
+    try:
+        return await backend.connection()
+    except ToolError:
+        if not keep_on_failure:
+            raise
+        return None
+
+
+async def _say_removed(
+    session: Session, backend: Backend, server: Server, by: str, told: trio.Event
+) -> None:
+    try:
+        await backend.ended.wait()
+        session.say_removed(server, by)
+    finally:
+        told.set()
 
 
 @asynccontextmanager
@@ -207,8 +280,6 @@ async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     async with trio.open_nursery() as nursery:
         manager = SessionManager(config, Registry(config), nursery)
         yield manager
-        living = manager.sessions()
-        logs.write("info", "registry_shutdown_start", session_count=len(living))
-        for session in living:
-            manager.end(session, "shutdown")
+        logs.write("info", "registry_shutdown_start", session_count=len(manager.sessions()))
+        manager.close()
     logs.write("info", "registry_shutdown_complete")

@@ -21,6 +21,7 @@ from ..config import Limits
 from ..errors import InvalidArguments, NotFound
 from ..model import events
 from ..model.events import Happening
+from ..model.forms import UnusableForm, filled, mismatches
 from ..model.states import ELICITATION, SAMPLING, QuestionState, step
 from ..model.wire import timestamp
 from ..waits.slot import Slot
@@ -211,34 +212,19 @@ def checked_content(question: Question, content: Mapping[str, Any] | None) -> di
     Raises:
         InvalidArguments: it does not fit; says every way in which it does not.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from referencing import Registry
-
     schema = question.params.get("requestedSchema")
-    filled = dict(content or {})
     if not isinstance(schema, dict):
-        return filled
-    properties = schema.get("properties")
-    for name, wanted in properties.items() if isinstance(properties, dict) else ():
-        if name not in filled and isinstance(wanted, dict) and "default" in wanted:
-            filled[name] = wanted["default"]
+        return dict(content or {})
+    complete = filled(schema, content or {})
     try:
-        # A registry of our own: without one, a `$ref` of a backend would be fetched for it.
-        validator = Draft202012Validator(schema, registry=Registry())
-        wrong = [
-            ".".join(map(str, error.absolute_path))
-            + (": " if error.absolute_path else "")
-            + error.message
-            for error in validator.iter_errors(filled)
-        ]
-    except (SchemaError, Exception) as error:  # noqa: BLE001  # any fault of a foreign schema
-        logs.write("warn", "elicitation_schema_unusable", error=type(error).__name__)
-        return filled
+        wrong = mismatches(schema, complete)
+    except UnusableForm as error:
+        logs.write("warn", "elicitation_schema_unusable", error=str(error))
+        return complete
     if wrong:
         raise InvalidArguments(
             f"content does not fit the requested schema: {'; '.join(wrong)}. "
             f"Elicitation {question.id} is still open",
             {"problems": wrong},
         )
-    return filled
+    return complete

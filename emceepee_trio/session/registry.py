@@ -39,7 +39,7 @@ class Registry:
         configured = self._configured().get(server.name)
         if configured is not None and configured != server:
             raise InvalidArguments(
-                f"server {server.name!r} is configured; choose another name, or remove_server it first"
+                f"server {server.name!r} is configured; choose another name, or remove it first"
             )
         visible = self.visible(principal)
         if server.name not in visible and len(visible) >= self.config.limits.servers:
@@ -48,6 +48,13 @@ class Registry:
             )
         if server.command is not None:
             _check_spawn(self.config.policy, [server.command, *server.args])
+
+    def reload(self, config: Config) -> None:
+        """Take new servers; one that a client has removed comes back if its entry is another."""
+        before = {server.name: server for server in self.config.servers}
+        after = {server.name: server for server in config.servers}
+        self._removed = {n for n in self._removed if n in after and after[n] == before.get(n)}
+        self.config = config
 
     def add(self, principal: str, server: Server) -> None:
         if self._configured().get(server.name) != server:

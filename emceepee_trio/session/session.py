@@ -21,7 +21,7 @@ from ..backend.callbacks import Abandoned, Kind, LogSource, Params
 from ..backend.client import Client
 from ..backend.connect import Eras
 from ..config import Config, Server
-from ..errors import LimitReached, ServerNotFound
+from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
 from ..model.wire import timestamp
@@ -32,6 +32,19 @@ from .questions import Questions
 from .registry import not_found
 from .sweeper import Sweeper
 from .timers import Timers
+
+WORK_ENDS = (
+    events.TaskCompleted,
+    events.TaskFailed,
+    events.TaskCancelled,
+    events.TaskExpired,
+    events.ElicitationCancelled,
+    events.ElicitationExpired,
+    events.SamplingCancelled,
+    events.SamplingExpired,
+    events.TimerExpired,
+)
+"""From here on a session may be idle. What backends say of their own accord keeps none alive."""
 
 
 @attrs.define(eq=False)
@@ -60,6 +73,8 @@ class Session:
     waiters: int = attrs.field(default=0, init=False)
     """Requests parked in await_activity or get_task_result."""
     _roots: list[dict[str, Any]] = attrs.field(factory=list, init=False)
+    _running: set[Backend] = attrs.field(factory=set, init=False)
+    """Also those without a name: not yet added, or no longer."""
     _requests: int = attrs.field(default=0, init=False)
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
 
@@ -98,8 +113,15 @@ class Session:
     def new_backend(self, server: Server) -> Backend:
         """Begin to connect, without a name yet."""
         backend = Backend(server, self, self.config.limits, self.eras, self.id, self.wall)
-        self.outer.start_soon(backend.run, name=f"backend {server.name} of {self.id}")
+        self._running.add(backend)
+        self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {self.id}")
         return backend
+
+    async def _run(self, backend: Backend) -> None:
+        try:
+            await backend.run()
+        finally:
+            self._running.remove(backend)
 
     def drop_backend(self, name: str, reason: str, patience: float) -> Backend | None:
         """Take it out of the session at once; it closes its connection in its own time."""
@@ -126,6 +148,8 @@ class Session:
     # What backends call: see backend.callbacks.Host.
 
     def publish(self, server: str, happening: Happening) -> None:
+        if isinstance(happening, WORK_ENDS):
+            self.touch()
         self.events.publish(server, happening)
 
     def notified(self, server: str, method: str, params: Params | None) -> None:
@@ -161,8 +185,14 @@ class Session:
                 client.notify("notifications/roots/list_changed")
 
     def leave_backends(self, patience: float) -> None:
-        for name in list(self.backends):
-            self.drop_backend(name, "session ended", patience)
+        self.backends.clear()
+        for backend in self._running:
+            backend.leave("session ended", patience)
+
+    def check_open(self) -> None:
+        """Raises `SessionGone` if it is over."""
+        if self.inner.cancel_scope.cancel_called:
+            raise SessionGone("the session has ended; open a new one and call again")
 
     @contextmanager
     def busy(self) -> Generator[None]:

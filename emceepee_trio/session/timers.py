@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from ..config.bounds import MAX_TIMERS
-from ..errors import LimitReached, NotFound
+from ..errors import LimitReached, NotFound, SessionGone
 from ..model.events import Happening, TimerExpired
 from ..model.wire import timestamp
 
@@ -48,6 +48,8 @@ class Timers:
     _timers: dict[str, Timer] = attrs.field(factory=dict, init=False)
 
     def set(self, duration_ms: int, message: str, *, interval: bool) -> Timer:
+        if self.nursery.cancel_scope.cancel_called:
+            raise SessionGone("the session has ended; open a new one")
         if sum(timer.status == "active" for timer in self._timers.values()) >= MAX_TIMERS:
             raise LimitReached(f"{MAX_TIMERS} timers are active in this session; delete some first")
         now = self.wall()

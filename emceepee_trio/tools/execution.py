@@ -127,6 +127,9 @@ async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
     )
     if request.on_progress is not None:
         call.listeners.append(request.on_progress)
+    if timeout_ms == 0:
+        # At once: another call that came in this very tick could take the last place of a task.
+        session.calls.promote(call)
     request.can_go_on(lambda: session.calls.promote(call))
     try:
         outcome = await session.calls.wait(call, timeout_ms / 1000)

@@ -10,7 +10,7 @@ import trio
 
 from ..backend.backend import Backend
 from ..config import ConfigError, server_from_arguments
-from ..errors import InvalidArguments
+from ..errors import InvalidArguments, ToolError
 from ..model.strict import field
 from ..model.wire import timestamp
 from ..session.session import Session
@@ -65,9 +65,14 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
         "tools": [],
     }
     if client is not None:
-        tools = await entries_of(request, backend, "tools")
         said["capabilities"] = client.negotiated.capabilities
-        said["tools"] = [tool.get("name") for tool in tools]
+        try:
+            tools = await entries_of(request, backend, "tools")
+        except ToolError as error:
+            # It is added and stays: an error would say that it is not.
+            said["errors"] = [{"server": server.name, "error": error.message}]
+        else:
+            said["tools"] = [tool.get("name") for tool in tools]
         if client.negotiated.instructions:
             said["instructions"] = client.negotiated.instructions
     return json_reply(said)

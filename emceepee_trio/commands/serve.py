@@ -1,0 +1,122 @@
+"""``emceepee serve``: the daemon, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import logs
+from .common import Usage, add_config_options, add_log_options, read_config
+
+if TYPE_CHECKING:
+    from ..daemon import Settings
+    from ..front.binds import Bind, Bound
+
+HELP = "the daemon: any number of sessions, over HTTP"
+HOST, PORT = "127.0.0.1", 8080
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_config_options(parser)
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="B",
+        help=f"HOST:PORT, unix:PATH or fd://N; may be repeated; default {HOST}:$PORT or :{PORT}",
+    )
+    parser.add_argument(
+        "--no-auth", action="store_true", help="no token; on loopback and Unix sockets only"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="F", help="a file with the bearer token")
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        metavar="D",
+        help="default: $STATE_DIRECTORY or $XDG_STATE_HOME/emceepee",
+    )
+    add_log_options(parser)
+    parser.set_defaults(log_level="info")
+
+
+def run(options: argparse.Namespace) -> int:
+    logs.configure(options.log_format, options.log_level)
+    binds = _binds(options.bind)
+    import trio
+
+    from ..daemon import Insecure, Settings
+    from ..daemon import run as run_daemon
+    from ..front.binds import CannotListen
+    from ..front.tokens import BadToken, find, state_directory
+
+    def read() -> Settings:
+        config = read_config(options)
+        if options.no_auth:
+            return Settings(config, None)
+        state = options.state_dir or state_directory()
+        return Settings(config, find(config.http, options.token_file, state))
+
+    try:
+        trio.run(run_daemon, binds, read, _announce)
+    except (BadToken, CannotListen, Insecure) as error:
+        print(f"emceepee serve: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def default_port(environ: Mapping[str, str] = os.environ) -> int:
+    text = environ.get("PORT") or str(PORT)
+    if not text.isdecimal() or int(text) > 65535:
+        raise Usage(f"PORT: expected a port, got {text!r}")
+    return int(text)
+
+
+def _binds(asked: Sequence[str]) -> list[Bind]:
+    """Those of the command line and those passed to us; the default if there are none."""
+    from ..front.binds import Inherited, Tcp, parse_bind
+    from ..systemd import passed_sockets
+
+    port = default_port()
+    try:
+        binds = [parse_bind(text, port) for text in asked]
+    except ValueError as error:
+        raise Usage(f"--bind: {error}") from None
+    passed = [Inherited(fd) for fd in passed_sockets()]
+    binds += [bind for bind in passed if bind not in binds]
+    return binds or [Tcp(HOST, port)]
+
+
+def _announce(settings: Settings, sockets: Sequence[Bound]) -> None:
+    """The endpoint, and what to paste into a client."""
+    print("emceepee listens on")
+    for bound in sockets:
+        print(f"  {bound}" if bound.is_unix else f"  http://{bound}/mcp")
+    url = next((bound.url for bound in sockets if bound.url), None)
+    if url is None:
+        print("\nA client reaches it as http://localhost/mcp through that socket.")
+    else:
+        print("\nAdd it to a client; another client gets another session name:\n")
+        print(snippet(url, settings))
+    if (credentials := settings.credentials) is not None:
+        if credentials.minted is not None:
+            print(f"\nThe token is new and is not shown again. It is in {credentials.where}.")
+        else:
+            print(f"\nThe token is in {credentials.where}.")
+    sys.stdout.flush()
+
+
+def snippet(url: str, settings: Settings) -> str:
+    """An entry for the configuration of a client, with a session name of its own."""
+    entry: dict[str, object] = {
+        "type": "http",
+        "url": f"{url}/mcp?session={secrets.token_hex(4)}",
+    }
+    if (credentials := settings.credentials) is not None:
+        entry["headers"] = {"Authorization": f"Bearer {credentials.minted or 'TOKEN'}"}
+    return json.dumps({"mcpServers": {"emceepee": entry}}, indent=2)

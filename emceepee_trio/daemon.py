@@ -1,0 +1,166 @@
+"""The root of the task tree: start in order, stop in reverse.
+
+Sockets are bound before anything is started, READY is said last. Sessions are outermost, because
+requests rely on them. A signal that ends us begins a drain: nothing more is accepted, what is under
+way has its grace, then sessions end. The receiver of signals is open to the very end: a second
+signal must find us listening, or it kills the process without clean-up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+import trio
+
+from . import logs, systemd
+from .config import Config, ConfigError
+from .errors import EmceepeeError
+from .front.app import App, pages
+from .front.binds import Bind, Bound, listening
+from .front.http import McpEndpoint
+from .front.listen import Drain, serve_http
+from .front.security import Security
+from .front.tokens import BadToken, Credentials
+from .model.wire import timestamp
+from .session.manager import SessionManager, open_sessions
+
+
+class Insecure(EmceepeeError):
+    """What was asked for would let anybody in."""
+
+
+@attrs.frozen
+class Settings:
+    """What a daemon goes by; read at the start, and again when it is told to."""
+
+    config: Config
+    credentials: Credentials | None
+    """None: no token is needed."""
+
+
+Read = Callable[[], Settings]
+Announce = Callable[[Settings, Sequence[Bound]], None]
+
+
+@attrs.define(eq=False)
+class Daemon:
+    """What runs, without what it listens on: a foreign ASGI server has its own."""
+
+    manager: SessionManager
+    endpoint: McpEndpoint
+    app: App
+    sockets: Sequence[Bound]
+
+    def reload(self, settings: Settings) -> None:
+        """Go by other settings from now on. Synchronous."""
+        config = resolved(settings.config, self.sockets)
+        self.manager.reload(config)
+        self.endpoint.config = config
+        self.app.security = _security(settings, self.sockets)
+
+
+@asynccontextmanager
+async def open_daemon(
+    settings: Settings,
+    sockets: Sequence[Bound] = (),
+    is_ready: Callable[[], bool] = lambda: True,
+) -> AsyncGenerator[Daemon]:
+    """Sessions, and the app that opens them for whoever calls it, live in this block."""
+    config = resolved(settings.config, sockets)
+    about = {
+        "version": version("emceepee-trio"),
+        "pid": os.getpid(),
+        "started_at": timestamp(time.time()),
+        "listening": list(map(str, sockets)),
+    }
+
+    def said() -> dict[str, Any]:
+        return {**about, "ready": is_ready()}
+
+    async with open_sessions(config) as manager:
+        endpoint = McpEndpoint(manager, config)
+        app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
+        yield Daemon(manager, endpoint, app, sockets)
+
+
+async def run(binds: Sequence[Bind], read: Read, announce: Announce) -> None:
+    """Serve until SIGTERM or SIGINT, then drain and return.
+
+    Raises:
+        ConfigError, BadToken, CannotListen, Insecure: nothing was started.
+    """
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        settings = read()
+        with listening(binds) as sockets:
+            _check_secure(settings, sockets)
+            drain = Drain(settings.config.shutdown_grace_ms / 1000)
+            async with trio.open_nursery() as nursery:
+                async with open_daemon(
+                    settings, sockets, lambda: not drain.started.is_set()
+                ) as daemon:
+                    nursery.start_soon(_obey, signals, daemon, drain, read)
+                    announce(settings, sockets)
+                    logs.write("info", "listening", addresses=list(map(str, sockets)))
+                    systemd.ready()
+                    await serve_http(daemon.app, sockets, drain)
+                nursery.cancel_scope.cancel("stopped")
+    logs.write("info", "stopped")
+
+
+async def _obey(signals: AsyncIterator[int], daemon: Daemon, drain: Drain, read: Read) -> None:
+    async for number in signals:
+        logs.write("info", "signal_received", signal=signal.Signals(number).name)
+        if number != signal.SIGHUP:
+            systemd.stopping()
+            daemon.endpoint.drain()
+            drain.begin(skip_grace=drain.started.is_set())
+        elif not drain.started.is_set():
+            systemd.reloading()
+            _reload(daemon, drain, read)
+            systemd.ready()
+
+
+def _reload(daemon: Daemon, drain: Drain, read: Read) -> None:
+    """All of it or nothing: settings with any mistake leave us as we are."""
+    try:
+        settings = read()
+    except ConfigError as error:
+        for problem in error.problems:
+            logs.write("error", "reload_failed", problem=str(problem))
+    except BadToken as error:
+        logs.write("error", "reload_failed", problem=str(error))
+    else:
+        daemon.reload(settings)
+        drain.grace = settings.config.shutdown_grace_ms / 1000
+        logs.write("info", "reloaded", servers=len(settings.config.servers))
+
+
+def resolved(config: Config, sockets: Sequence[Bound]) -> Config:
+    """With what depends on who can connect: clients elsewhere may not start programs here."""
+    if config.policy.spawn is not None:
+        return config
+    is_local = bool(sockets) and all(bound.is_local for bound in sockets)
+    policy = attrs.evolve(config.policy, spawn="allow" if is_local else "deny")
+    return attrs.evolve(config, policy=policy)
+
+
+def _security(settings: Settings, sockets: Sequence[Bound]) -> Security:
+    tokens = settings.credentials.tokens if settings.credentials is not None else None
+    names = [name for bound in sockets for name in bound.names]
+    return Security.of(settings.config.http, tokens, names)
+
+
+def _check_secure(settings: Settings, sockets: Sequence[Bound]) -> None:
+    if settings.credentials is None:
+        for bound in sockets:
+            if not bound.is_local:
+                raise Insecure(
+                    f"--no-auth is only for loopback and Unix sockets, and {bound} is neither"
+                )

@@ -1,0 +1,359 @@
+"""One HTTP/1.1 connection, and a bound on everything its peer could make it wait for.
+
+hypercorn's `H11Protocol` turns bytes into requests and answers into bytes. Its `TCPServer` is not
+used: its writes are shielded and unbounded, so that one reader who stops reading keeps it for ever;
+its queue of body parts blocks an app that answers without reading them; and its idle task is
+started and cancelled with every request. Here the socket is read by one task, under one cancel
+scope whose deadline follows what is waited for. The apps of the requests run beside it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import attrs
+import h11
+import trio
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.events import Request, Response
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
+from hypercorn.protocol.http_stream import HTTPStream
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState, H11SendableEvent
+from hypercorn.utils import parse_socket_addr
+
+from .. import logs
+from ..model.wire import dumps
+from .wire import Message, Receive, Refused, Scope, Send
+
+MAX_HEAD = 32 * 1024
+"""Bytes of a request's target and headers together; more is answered with 431."""
+SEND_PATIENCE = 30.0
+"""Seconds that a piece of an answer may take to be sent; then its reader counts as gone."""
+PIECE = 256 * 1024
+"""Bytes. Longer answers are sent in pieces, so that a slow reader is not taken for a dead one."""
+CHUNK = 64 * 1024
+PARTS = 16
+"""Parts of a body that may wait for the app; with more, the peer has to."""
+
+BAD_REQUEST = "the request is not HTTP/1.1"
+REASONS = {
+    408: "the request did not arrive in time",
+    431: f"the request's headers are too long together (limit {MAX_HEAD} bytes)",
+    501: "only chunked transfer-encoding is understood",
+}
+
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Phase(enum.Enum):
+    """What the reading task waits for."""
+
+    HEAD = "head"
+    BODY = "body"
+    ANSWER = "answer"
+    """Ours, that is; only the end of the connection may be read meanwhile."""
+    IDLE = "idle"
+    """The next request, if there is one."""
+    LAST_BYTES = "last_bytes"
+    """The peer still sends, although it has been told off; a reset could take that from it."""
+
+
+PATIENCE = {
+    Phase.HEAD: 30.0,
+    Phase.BODY: 30.0,
+    Phase.ANSWER: math.inf,
+    Phase.IDLE: 75.0,
+    Phase.LAST_BYTES: 2.0,
+}
+"""Seconds each phase may take. When a head or a body is late, that is answered with 408."""
+
+
+@attrs.define(eq=False)
+class Connection:
+    """Lives as long as :meth:`run`."""
+
+    stream: trio.SocketStream
+    app: App
+    config: Config
+    context: WorkerContext
+    end: Callable[[], float]
+    """The time on trio's clock after which nothing is written; a drain brings it nearer."""
+    phase: Phase = attrs.field(default=Phase.HEAD, init=False)
+    is_over: bool = attrs.field(default=False, init=False)
+    """Nothing is written any more, and what is read is thrown away."""
+    _protocol: Protocol = attrs.field(init=False)
+    _requests: trio.Nursery = attrs.field(init=False)
+    _reading: trio.CancelScope = attrs.field(init=False)
+    _writing: trio.CancelScope | None = attrs.field(default=None, init=False)
+    _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._reading = trio.CancelScope(deadline=trio.current_time() + PATIENCE[self.phase])
+
+    @property
+    def due(self) -> float:
+        """When it is closed, unless something happens first."""
+        return self._reading.deadline
+
+    async def run(self) -> None:
+        try:
+            async with trio.open_nursery() as self._requests:
+                self._protocol = self._new_protocol()
+                with self._reading:
+                    await self._read()
+                if not self.is_over:
+                    await self._late()
+                await self._protocol.handle(Closed())
+        except* Exception as group:  # noqa: BLE001 - one connection is not the others' business
+            logs.crash("connection_crashed", group)
+        finally:
+            self.cut()
+
+    def _new_protocol(self) -> Protocol:
+        sock = self.stream.socket
+        try:
+            peer = parse_socket_addr(sock.family, sock.getpeername())
+        except OSError:
+            peer = None  # it is gone already, as reading will tell
+        return Protocol(self, peer, parse_socket_addr(sock.family, sock.getsockname()))
+
+    async def _read(self) -> None:
+        try:
+            while data := await self.stream.receive_some(CHUNK):
+                if not self.is_over:
+                    await self._protocol.handle(RawData(bytes(data)))
+                    self._look()
+            if not self.is_over:
+                await self._protocol.handle(RawData(b""))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    def _look(self) -> None:
+        """What is to come next, now that everything read has been handled."""
+        http = self._protocol.connection
+        if http.their_state is h11.SEND_BODY:
+            self._enter(Phase.BODY)
+        elif http.their_state is h11.IDLE:
+            if self.phase is not Phase.HEAD and http.trailing_data[0]:
+                self._enter(Phase.HEAD)
+        elif self.phase is Phase.BODY:
+            self._enter(Phase.ANSWER)
+
+    def _enter(self, phase: Phase) -> None:
+        if phase is not self.phase and self.phase is not Phase.LAST_BYTES:
+            self.phase = phase
+            self._reading.deadline = trio.current_time() + PATIENCE[phase]
+
+    async def _late(self) -> None:
+        """The peer took too long; it is told so if it had begun with something."""
+        begun = self.phase is Phase.HEAD and self._protocol.connection.trailing_data[0]
+        if self._reading.cancelled_caught and (begun or self.phase is Phase.BODY):
+            await self._protocol.refuse(408)
+
+    # What the protocol above calls.
+
+    async def send(self, event: Event) -> None:
+        match event:
+            case RawData(data=data):
+                await self._write(data)
+            case Closed():
+                await self._hang_up()
+            case Updated(idle=idle):
+                self._enter(Phase.IDLE if idle else Phase.ANSWER)
+
+    async def _write(self, data: bytes) -> None:
+        # Shielded, because half of an answer cannot be taken back; bounded, because of stalled
+        # readers. All of it, because the protocol believes that what it gave us has been sent.
+        with trio.CancelScope(shield=True) as writing:
+            async with self._turn:
+                self._writing = writing
+                try:
+                    for start in range(0, len(data), PIECE):
+                        now = trio.current_time()
+                        writing.deadline = min(now + SEND_PATIENCE, self.end())
+                        await self.stream.send_all(data[start : start + PIECE])
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self.cut()
+                finally:
+                    self._writing = None
+        if writing.cancelled_caught:
+            logs.write("info", "http_reader_stalled")
+            self.cut()
+        if self.is_over:
+            await self._protocol.handle(Closed())
+
+    async def _hang_up(self) -> None:
+        """Our side is done; the peer may be in the middle of something."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._protocol.connection.their_state in (h11.SEND_BODY, h11.ERROR):
+            self._enter(Phase.LAST_BYTES)
+            try:
+                self.stream.socket.shutdown(socket.SHUT_WR)
+            except OSError:
+                self.cut()
+        else:
+            self.cut()
+        await self._protocol.handle(Closed())
+
+    def cut(self) -> None:
+        """Close it without another word. Synchronous."""
+        self.is_over = True
+        self.stream.socket.close()
+        self._reading.cancel("closed")
+
+    def drain(self) -> None:
+        """From now on only what is under way is finished, until the end at most."""
+        if self.phase in (Phase.IDLE, Phase.HEAD):
+            self.cut()
+        if self._writing is not None:
+            self._writing.deadline = min(self._writing.deadline, self.end())
+
+    async def spawn_app(
+        self, app: object, config: Config, scope: Scope, send: Callable[[Any], Awaitable[None]]
+    ) -> Callable[[Message], Awaitable[None]]:
+        """A request has come; what is returned takes its body. As of a hypercorn TaskGroup."""
+        inbox = _Inbox()
+        self._requests.start_soon(self._serve, scope, inbox, send)
+        return inbox.put
+
+    async def _serve(
+        self, scope: Scope, inbox: _Inbox, send: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        with inbox.reads:
+            await self.app(scope, inbox.receive, send)
+        await send(None)
+
+
+class _Inbox:
+    """The body of a request, on its way to the app that may or may not read it."""
+
+    def __init__(self) -> None:
+        self.writes, self.reads = trio.open_memory_channel[Message](PARTS)
+
+    async def put(self, message: Message) -> None:
+        """Waits for the app, but never to tell it of the end."""
+        if message["type"] == "http.disconnect":
+            self.writes.close()
+            return
+        try:
+            await self.writes.send(message)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # it has answered already
+
+    async def receive(self) -> Message:
+        try:
+            return await self.reads.receive()
+        except trio.EndOfChannel:
+            return {"type": "http.disconnect"}
+
+
+class Protocol(H11Protocol):
+    """hypercorn's, for plain HTTP/1.1 only: in no other protocol would our bounds hold."""
+
+    def __init__(
+        self,
+        owner: Connection,
+        peer: tuple[str, int] | None,
+        us: tuple[str, int] | None,
+    ) -> None:
+        super().__init__(
+            None,  # type: ignore[arg-type]  # the app, which our spawn_app knows
+            owner.config,
+            owner.context,
+            owner,  # type: ignore[arg-type]  # as a TaskGroup, of which only spawn_app is used
+            ConnectionState({}),
+            False,
+            peer,
+            us,
+            owner.send,
+        )
+        self._owner = owner
+        self._refused = False
+        self._bodiless = False
+        """The request under way is a HEAD."""
+        self._held = b""
+
+    async def refuse(self, status: int) -> None:
+        """Answer with an error, if there is still time for one, and hang up."""
+        if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await self._send_error_response(status)
+        await self.send(Closed())
+
+    async def _send_error_response(self, status_code: int) -> None:
+        # Before the first checkpoint: the request's app may be about to answer.
+        self._refused = True
+        body = dumps(Refused(status_code, REASONS.get(status_code, BAD_REQUEST)).body).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
+        if not self._bodiless:
+            await self._send_h11_event(h11.Data(data=body))
+        await self._send_h11_event(h11.EndOfMessage())
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """What the app of a request says."""
+        if self._refused or self._owner.is_over:
+            return
+        if isinstance(event, Response) and self.context.terminated.is_set():
+            headers = [*event.headers, (b"connection", b"close")]
+            event = Response(event.stream_id, headers, event.status_code)
+        await super().stream_send(event)
+
+    async def _send_h11_event(self, event: H11SendableEvent) -> None:
+        """A head that announces its body waits for it, so that both are one write."""
+        try:
+            data = self.connection.send(event) or b""
+        except h11.LocalProtocolError:
+            if self.connection.their_state is not h11.ERROR:
+                raise
+            return
+        if isinstance(event, h11.Response) and b"content-length" in dict(event.headers):
+            self._held = data
+            return
+        data, self._held = self._held + data, b""
+        if data:
+            await self.send(RawData(data))
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Upgrades to HTTP/2 are not offered; the request is answered as it is."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Nor are WebSockets."""
+        self._bodiless = request.method == b"HEAD"
+        size = len(request.target) + sum(len(n) + len(v) for n, v in request.headers)
+        if size > MAX_HEAD:
+            await self.refuse(431)
+            return
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        await self.stream.handle(
+            Request(
+                stream_id=STREAM_ID,
+                headers=list(request.headers),
+                http_version=request.http_version.decode(),
+                method=request.method.decode("ascii").upper(),
+                raw_path=request.target,
+                state=self.connection_state,
+            )
+        )

@@ -1,0 +1,71 @@
+"""Our tools, our resource and no prompts, as MCP lists and reads them: the same for everyone.
+
+Lists of backends are not here; tools look into those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp_types import (
+    INVALID_PARAMS,
+    SERVER_INFO_META_KEY,
+    GetPromptRequestParams,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from ..errors import NotFound
+from ..tools import all_tools
+from ..tools.asking import RESOURCE_NOT_FOUND
+from ..tools.resources import OUR_RESOURCES, read_ours
+
+Context = ServerRequestContext[Any, Any]
+
+SERVER_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
+
+
+def enveloped(context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    """What a modern client finds in every result."""
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return result
+    theirs = result.get("_meta")
+    meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(theirs if isinstance(theirs, Mapping) else {})}
+    return {**result, "resultType": "complete", "_meta": meta}
+
+
+async def list_tools(context: Context, params: PaginatedRequestParams | None) -> Any:
+    return enveloped(context, {"tools": [tool.to_json() for tool in all_tools()]})
+
+
+async def list_resources(context: Context, params: PaginatedRequestParams | None) -> Any:
+    return enveloped(context, {"resources": OUR_RESOURCES})
+
+
+async def list_templates(context: Context, params: PaginatedRequestParams | None) -> Any:
+    return enveloped(context, {"resourceTemplates": []})
+
+
+async def read_resource(context: Context, params: ReadResourceRequestParams) -> Any:
+    try:
+        return enveloped(context, read_ours(str(params.uri)))
+    except NotFound as error:
+        modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+        raise MCPError(code=code, message=error.message, data={"uri": str(params.uri)}) from None
+
+
+async def list_prompts(context: Context, params: PaginatedRequestParams | None) -> Any:
+    return enveloped(context, {"prompts": []})
+
+
+async def get_prompt(context: Context, params: GetPromptRequestParams) -> Any:
+    raise MCPError(
+        code=INVALID_PARAMS,
+        message=f"no prompt {params.name!r}; the tool get_prompt gets those of servers",
+    )

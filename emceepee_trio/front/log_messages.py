@@ -1,0 +1,65 @@
+"""What backends log, for a client of the handshake era that asked for it with logging/setLevel.
+
+Nothing is sent unasked, and nothing of what is sent is taken from what get_logs keeps. A modern
+client asks with each request instead, for what that request logs; no tool of ours logs anything.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from ..session.buffers import LEVELS, Buffers, Logged, at_least
+
+BACKLOG = 200
+"""Messages that wait for a slow client; the oldest make room, and get_logs still has them."""
+
+Notify = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+
+
+@attrs.define(eq=False)
+class LogMessages:
+    """Of one connection."""
+
+    _buffers: Buffers
+    _wanted: Callable[[str], bool] = attrs.field(factory=lambda: at_least(LEVELS[0]), init=False)
+    _waiting: deque[Logged] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
+    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def set_level(self, level: str) -> None:
+        self._wanted = at_least(level)
+
+    async def run(self, notify: Notify, over: trio.Event) -> None:
+        """Send until *over*."""
+        self._buffers.listeners.add(self._heard)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._send, notify)
+                await over.wait()
+                nursery.cancel_scope.cancel("the connection is over")
+        finally:
+            self._buffers.listeners.remove(self._heard)
+
+    def _heard(self, entry: Logged) -> None:
+        if entry.source == "protocol" and self._wanted(entry.level):
+            self._waiting.append(entry)
+            self._news.set()
+
+    async def _send(self, notify: Notify) -> None:
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            while self._waiting:
+                await notify("notifications/message", _params(self._waiting.popleft()))
+
+
+def _params(entry: Logged) -> dict[str, Any]:
+    return {
+        "level": entry.level if entry.level in LEVELS else "info",
+        "logger": f"{entry.server}/{entry.logger}" if entry.logger else entry.server,
+        "data": entry.data,
+    }

@@ -1,0 +1,91 @@
+// What a client of any SDK does with us over HTTP; the report is for the test to judge.
+//
+// An `sdk` has connect({fetch, headers}) -> {client, transport} and call(client, params, options).
+
+const call = (tool, args) => ({ name: tool, arguments: args });
+const demo = (tool, args, more) => call("execute_tool", { server: "demo", tool, args, ...more });
+const text = (result) => result.content[0].text;
+
+/** A fetch whose first event stream with progress breaks once some of it was read. */
+function breaking(state) {
+  return async (url, init) => {
+    const headers = new Headers(init?.headers);
+    if (init?.method === "GET" && headers.has("last-event-id")) state.resumed += 1;
+    const response = await fetch(url, init);
+    const kind = response.headers.get("content-type") ?? "";
+    if (init?.method !== "POST" || !kind.startsWith("text/event-stream") || !state.armed) {
+      return response;
+    }
+    state.armed = false;
+    let progressed = false;
+    const body = response.body.pipeThrough(
+      new TransformStream({
+        transform(chunk, controller) {
+          if (progressed) {
+            state.broken = true;
+            controller.error(new Error("the connection is gone"));
+            return;
+          }
+          controller.enqueue(chunk);
+          progressed = new TextDecoder().decode(chunk).includes("notifications/progress");
+        },
+      }),
+    );
+    return new Response(body, { status: response.status, headers: response.headers });
+  };
+}
+
+async function slow(sdk, client, args, more = {}) {
+  const progress = [];
+  const onprogress = (said) => progress.push(said.progress);
+  const result = await sdk.call(client, demo("slow", args), { onprogress, ...more });
+  return { progress, text: text(result) };
+}
+
+export async function basics(sdk, client) {
+  const { tools } = await client.listTools();
+  return {
+    server: client.getServerVersion().name,
+    tools: tools.map((tool) => tool.name),
+    echo: text(await sdk.call(client, demo("echo", { text: "grüße 🦑" }))),
+    slow: await slow(sdk, client, { seconds: 1, steps: 5 }),
+  };
+}
+
+/** The connection breaks in the middle of a call, and the SDK resumes its stream. */
+export async function resumed(sdk) {
+  const state = { armed: true, broken: false, resumed: 0 };
+  const { client, transport } = await sdk.connect({ fetch: breaking(state) });
+  const tokens = [];
+  const onresumptiontoken = (token) => tokens.push(token);
+  const found = await slow(sdk, client, { seconds: 3, steps: 30 }, { onresumptiontoken });
+  await transport.terminateSession();
+  await client.close();
+  return { ...found, ...state, tokens };
+}
+
+/** The client goes away in the middle of a call; its successor joins the session again. */
+export async function rejoined(sdk) {
+  const first = await sdk.connect({});
+  const session = first.transport.sessionId;
+  const started = new Promise((resolve) => {
+    const options = { onprogress: resolve };
+    sdk.call(first.client, demo("slow", { seconds: 3, steps: 30 }), options).catch(() => {});
+  });
+  await started;
+  await first.client.close();
+  const { client, transport } = await sdk.connect({
+    headers: { "x-mcp-reconnect-session": session },
+  });
+  const say = async (tool, args) => JSON.parse(text(await sdk.call(client, call(tool, args))));
+  const { tasks } = await say("list_tasks", { include_completed: true });
+  const result = await sdk.call(client, call("get_task_result", { task_id: tasks[0].task_id }));
+  const same = transport.sessionId === session;
+  await transport.terminateSession();
+  await client.close();
+  return { same, tools: tasks.map((task) => task.tool), text: text(result) };
+}
+
+export function report(value) {
+  process.stdout.write(JSON.stringify(value));
+}

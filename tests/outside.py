@@ -1,0 +1,118 @@
+"""What some tests need and Python does not bring: npm packages, a Node to run them, a browser.
+
+Without it they are skipped, saying what is missing; where CI is set they fail instead. Packages
+are installed into a folder of the test's, from the exact versions that are named here.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import attrs
+import pytest
+
+CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
+SDK_2 = "@modelcontextprotocol/client@2.4.0"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+NODE = "22.23.3"
+"""Brought by npm where there is none of this major version or a later one."""
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+GUARD = 300.0
+"""Seconds after which a program hangs; a busy machine and a slow network need a part of it."""
+
+
+def lacking(what: str) -> NoReturn:
+    if IN_CI:
+        pytest.fail(f"{what}, and here these tests must run")
+    pytest.skip(what)
+
+
+def find(*names: str) -> str:
+    """The path of the first of these programs that is here."""
+    for name in names:
+        if (path := shutil.which(name)) is not None:
+            return path
+    lacking(f"there is no {names[0]} here")
+
+
+@attrs.frozen
+class Npm:
+    """Packages that are installed in a folder, and the Node to run them with."""
+
+    folder: Path
+    node: str
+
+    def environment(self) -> dict[str, str]:
+        """Nothing of the user's is read, and nothing written, but in the folder."""
+        path = os.pathsep.join([str(Path(self.node).parent), os.environ["PATH"]])
+        return {**os.environ, "PATH": path, "HOME": str(self.folder), "NO_COLOR": "1"}
+
+    def program(self, name: str) -> list[str]:
+        """What starts a program that one of the packages brings."""
+        return [self.node, str(self.folder / "node_modules" / ".bin" / name)]
+
+    def run(
+        self, command: list[str], *, check: bool = True, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            cwd=self.folder,
+            env=self.environment() | more,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=GUARD,
+            check=False,
+        )
+        assert not check or done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done
+
+
+def install(folder: Path, *packages: str) -> Npm:
+    """Install packages, and Node if that of the system is too old."""
+    npm = find("npm")
+    node = shutil.which("node")
+    if node is None or _major(node) < int(NODE.split(".")[0]):
+        bringer = f"node-{sys.platform}-{_architecture()}"
+        packages = (*packages, f"{bringer}@{NODE}")
+        node = str(folder / "node_modules" / bringer / "bin" / "node")
+    options = ("--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund")
+    try:
+        done = subprocess.run(
+            [npm, "install", "--prefix", str(folder), *options, *packages],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=GUARD,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        lacking(f"npm did not install {', '.join(packages)} in time")
+    if done.returncode != 0:
+        lacking(f"npm cannot install {', '.join(packages)}:\n{done.stderr}")
+    return Npm(folder, node)
+
+
+def _major(node: str) -> int:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.match(r"v(\d+)\.", said)
+    return int(found[1]) if found else 0
+
+
+def _architecture() -> str:
+    """As Node names it."""
+    names: Mapping[str, str] = {"x86_64": "x64", "aarch64": "arm64"}
+    return names.get(platform.machine(), platform.machine())

@@ -1,0 +1,187 @@
+"""A session's events against lists: each delivered once and in order, or counted as lost."""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    precondition,
+    rule,
+)
+
+from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
+from emceepee_trio.model.events import Notification, TimerExpired
+from emceepee_trio.session.events import Delivery, Events
+from parts import new_ids
+
+KEEP, KEEP_BYTES, KEEP_FOR = 60, 40_000, 100.0
+NOTICES = ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
+
+
+@attrs.define(eq=False)
+class Item:
+    """What the model knows of an event."""
+
+    number: int
+    notice: tuple[str, str] | None
+    size: int
+    until: float
+    count: int = 1
+    at: str = "pending"  # taken, delivered, lost
+    taken_by: object = None
+    kept: bool = True
+
+
+@attrs.define(eq=False)
+class Response:
+    """On its way to the client."""
+
+    delivery: Delivery
+    items: list[Item]
+    lost: int
+
+
+class Deliveries(RuleBasedStateMachine):
+    responses = Bundle("responses")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.events = Events(
+            new_ids(), lambda: self.now, lambda: 0.0, KEEP, KEEP_BYTES, KEEP_FOR, self.keep, "s"
+        )
+        self.due: list[float] = []
+        self.items: list[Item] = []
+        self.lost = 0
+        self.lost_told = 0
+        self.ids: dict[str, Item] = {}
+
+    def keep(self, until: float) -> None:
+        self.due.append(until)
+
+    @property
+    def kept(self) -> list[Item]:
+        return [item for item in self.items if item.kept]
+
+    @property
+    def pending(self) -> list[Item]:
+        return [item for item in self.kept if item.at == "pending"]
+
+    def drop(self, item: Item) -> None:
+        item.kept = False
+        if item.at == "pending":
+            item.at = "lost"
+            self.lost += 1
+
+    def add(self, notice: tuple[str, str] | None) -> None:
+        (event,) = [kept.event for kept in self.events._kept.values()][-1:]
+        item = Item(len(self.items), notice, event.size, self.now + KEEP_FOR)
+        self.items.append(item)
+        self.ids[event.id] = item
+        while len(self.kept) > 1 and (
+            len(self.kept) > KEEP or sum(i.size for i in self.kept) > KEEP_BYTES
+        ):
+            self.drop(self.kept[0])
+
+    @rule(size=st.sampled_from([0, 1, 100, 5000, MAX_DELIVERY_BYTES, 50_000]))
+    def publish(self, size: int) -> None:
+        self.events.publish("emceepee", TimerExpired("t", "x" * size, len(self.items)))
+        self.add(None)
+
+    @rule(count=st.integers(10, 70))
+    def publish_many(self, count: int) -> None:
+        for _ in range(count):
+            self.publish(0)
+
+    @rule(method=st.sampled_from(NOTICES), server=st.sampled_from("ab"))
+    def notify(self, method: str, server: str) -> None:
+        self.events.publish(server, Notification(method, "now"))
+        first = next((i for i in self.pending if i.notice == (server, method)), None)
+        if first is not None:
+            first.count += 1
+        else:
+            self.add((server, method))
+
+    @rule(target=responses)
+    def take(self) -> Response:
+        expected: list[Item] = []
+        room = MAX_DELIVERY_BYTES
+        for item in self.pending[:MAX_DELIVERY_EVENTS]:
+            room -= item.size
+            if room < 0 and expected:
+                break
+            expected.append(item)
+        more = len(self.pending) - len(expected)
+        return self.check(self.events.take(), expected, more, cursor_lost=False)
+
+    @precondition(lambda self: self.ids)
+    @rule(target=responses, data=st.data())
+    def take_after(self, data: st.DataObject) -> Response:
+        cursor = data.draw(st.sampled_from([*list(self.ids)[-80:], "unknown"]))
+        item = self.ids.get(cursor)
+        known = item is not None and item.kept
+        expected = [i for i in self.kept if not known or i.number > (item.number if item else 0)]
+        delivery = self.events.take_after(cursor)
+        return self.check(delivery, expected, 0, cursor_lost=not known)
+
+    def check(
+        self, delivery: Delivery, expected: list[Item], more: int, *, cursor_lost: bool
+    ) -> Response:
+        assert [self.ids[event.id] for event in delivery.events] == expected
+        assert [event.count for event in delivery.events] == [item.count for item in expected]
+        assert (delivery.more, delivery.lost) == (more, self.lost)
+        assert delivery.cursor_lost is cursor_lost
+        response = Response(delivery, expected, self.lost)
+        self.lost = 0
+        for item in expected:
+            if item.at == "pending":
+                item.at, item.taken_by = "taken", response
+        return response
+
+    @rule(response=consumes(responses))
+    def written(self, response: Response) -> None:
+        response.delivery.commit()
+        self.lost_told += response.lost
+        for item in response.items:
+            item.at = "delivered"
+
+    @rule(response=consumes(responses))
+    def not_written(self, response: Response) -> None:
+        response.delivery.give_back()
+        self.lost += response.lost
+        for item in response.items:
+            if item.at == "taken" and item.taken_by is response:
+                item.at = "pending"
+                if not item.kept:
+                    self.drop(item)
+
+    @rule(seconds=st.integers(1, 60))
+    def time_passes(self, seconds: int) -> None:
+        self.now += seconds
+        self.events.sweep()
+        for item in self.kept:
+            if item.until <= self.now:
+                self.drop(item)
+
+    @invariant()
+    def it_keeps_what_it_should(self) -> None:
+        assert [self.ids[event_id] for event_id in self.events._kept] == self.kept
+        assert self.events.has_pending == bool(self.pending or self.lost)
+        assert self.events.next_due() == (self.kept[0].until if self.kept else None)
+        assert self.events._bytes == sum(item.size for item in self.kept)
+
+    @invariant()
+    def nothing_is_unaccounted_for(self) -> None:
+        lost = [item for item in self.items if item.at == "lost"]
+        on_their_way = [item for item in self.items if item.at == "taken"]
+        delivered = [item for item in self.items if item.at == "delivered"]
+        told_in_flight = len(lost) - self.lost - self.lost_told
+        assert told_in_flight >= 0
+        assert len(self.items) == len(self.pending) + len(on_their_way) + len(delivered) + len(lost)
+
+
+TestDeliveries = Deliveries.TestCase

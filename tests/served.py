@@ -1,0 +1,58 @@
+"""A real ``emceepee serve`` for clients that are not ours: started, and stopped as systemd would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+COMMAND = (sys.executable, "-m", "emceepee_trio")
+
+GUARD = 60.0
+"""Seconds after which a daemon hangs that was told to stop."""
+
+
+@attrs.frozen
+class Daemon:
+    url: str
+    """Of its MCP endpoint."""
+
+
+@contextmanager
+def serve(folder: Path, *options: str, **environment: str) -> Iterator[Daemon]:
+    """A daemon on a port of its own, whose files are in *folder*.
+
+    Whoever leaves finds that it ended well, and that no bug of ours was logged meanwhile.
+    """
+    stderr = folder / "stderr"
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options],
+        env={**os.environ, "XDG_CONFIG_HOME": str(folder), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr.open("wb"),
+        text=True,
+    )
+    assert process.stdout is not None
+    with process:
+        try:
+            announced = (re.search(r"http://[\w.]+:\d+/mcp", line) for line in process.stdout)
+            url = next((found[0] for found in announced if found), None)
+            assert url is not None, stderr.read_text("utf-8")
+            yield Daemon(url)
+        finally:
+            process.terminate()
+            try:
+                process.wait(GUARD)
+            finally:
+                process.kill()
+    log = [json.loads(line) for line in stderr.read_text("utf-8").splitlines()]
+    assert not [line for line in log if "traceback" in line]
+    assert process.returncode == 0

@@ -1,0 +1,89 @@
+"""Hypothesis state machines whose rules run inside trio, on a hand-moved clock."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+import outcome
+import trio
+from hypothesis.stateful import RuleBasedStateMachine
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+T = TypeVar("T")
+
+
+class TrioMachine(RuleBasedStateMachine):
+    """One guest-mode trio run per example. Hypothesis stays in charge.
+
+    Subclasses define :meth:`world`; rules stay synchronous and call :meth:`do`, which returns
+    once every task in the run is blocked again. Time moves only with :meth:`pass_time`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = MockClock()
+        self._ready: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._outcome: outcome.Outcome[None] | None = None
+        self._send: trio.MemorySendChannel[Any] | None = None
+        trio.lowlevel.start_guest_run(
+            self._main,
+            run_sync_soon_threadsafe=self._ready.put,
+            done_callback=self._done,
+            clock=self.clock,
+        )
+        self._pump(lambda: self._send is not None)
+
+    def world(self) -> AbstractAsyncContextManager[object]:
+        raise NotImplementedError
+
+    def do(self, job: Callable[[], Awaitable[T]]) -> T:
+        assert self._send is not None
+        answers: list[outcome.Outcome[T]] = []
+        self._token.run_sync_soon(self._send.send_nowait, (job, answers))
+        self._pump(lambda: bool(answers))
+        return answers[0].unwrap()
+
+    def do_sync(self, job: Callable[[], T]) -> T:
+        async def run() -> T:
+            return job()
+
+        return self.do(run)
+
+    def pass_time(self, seconds: int) -> None:
+        """A second at a time: what is due first happens first."""
+
+        async def run() -> None:
+            for _ in range(seconds):
+                self.clock.jump(1)
+                await wait_all_tasks_blocked()
+
+        self.do(run)
+
+    def teardown(self) -> None:
+        # None if the world could not be made, which has been raised then.
+        if self._send is not None and self._outcome is None:
+            self._token.run_sync_soon(self._send.close)
+            self._pump(lambda: False)
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        send, jobs = trio.open_memory_channel[Any](1)
+        async with self.world():
+            self._send = send
+            async for job, answers in jobs:
+                answer = await outcome.acapture(job)
+                await wait_all_tasks_blocked()
+                answers.append(answer)
+
+    def _done(self, result: outcome.Outcome[None]) -> None:
+        self._outcome = result
+
+    def _pump(self, until: Callable[[], bool]) -> None:
+        while not until():
+            if self._outcome is not None:
+                return self._outcome.unwrap()
+            self._ready.get(timeout=60)()
+        return None
