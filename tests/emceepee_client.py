@@ -13,8 +13,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -264,6 +264,18 @@ class Emceepee:
         return int((await self.status(server))["process"]["pid"])
 
 
+@contextmanager
+def _plainly() -> Generator[None]:
+    """What went wrong, without the groups that the nurseries around the client wrap it in."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from None
+
+
 @asynccontextmanager
 async def open_emceepee(
     folder: Path,
@@ -282,7 +294,7 @@ async def open_emceepee(
         if isinstance(message, Exception):
             garbled.append(message)
 
-    with trio.fail_after(GUARD), stderr.open("w") as errlog:
+    with trio.fail_after(GUARD), stderr.open("w") as errlog, _plainly():
         transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=errlog)
         mode = "legacy" if era == "handshake" else "auto"
         async with Client(transport, mode=mode, client_info=CLIENT, message_handler=hear) as client:

@@ -32,17 +32,18 @@ def serve(folder: Path, *options: str, **environment: str) -> Iterator[Daemon]:
     Whoever leaves finds that it ended well, and that no bug of ours was logged meanwhile.
     """
     stderr = folder / "stderr"
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options],
-        env={**os.environ, "XDG_CONFIG_HOME": str(folder), **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr.open("wb"),
-        text=True,
-    )
-    assert process.stdout is not None
+    with stderr.open("wb") as file:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options],
+            env={**os.environ, "XDG_CONFIG_HOME": str(folder), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        )
     with process:
         try:
+            assert process.stdout is not None
             announced = (re.search(r"http://[\w.]+:\d+/mcp", line) for line in process.stdout)
             url = next((found[0] for found in announced if found), None)
             assert url is not None, stderr.read_text("utf-8")

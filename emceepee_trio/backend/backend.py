@@ -97,7 +97,8 @@ class Backend:
     async def _keep_connected(self) -> None:
         assert self._links is not None
         while self._leaving is None:
-            self.state = step(BACKEND, self.state, BackendState.CONNECTING)
+            if self.state is not BackendState.CONNECTING:  # reconnect() says so at once
+                self.state = step(BACKEND, self.state, BackendState.CONNECTING)
             link = self._link = Link(self)
             self._links.start_soon(link.run, name=f"connection to {self.server.name}")
             while True:  # reconnect() may put another link in this one's place

@@ -62,19 +62,21 @@ def explain(
     """*group* is None when nothing went wrong but time."""
     lines = [_cut(line) for line in stderr]
     details: dict[str, Any] = {"stderr": lines} if lines else {}
-    http = streams.http if streams is not None else None
     process = streams.process if streams is not None else None
-    if http is not None and http.status is not None:
-        details["http_status"] = http.status
-        if http.status in REFUSED:
-            has = f" (it has {', '.join(server.headers)})" if server.headers else ""
-            return Failure(
-                f"{server.target} answered {http.status}; set or correct 'Authorization' in this "
-                f"server's headers{has}",
-                details,
-                final=True,
-            )
     error = _cause(group) if group is not None else None
+    status = streams.http.status if streams is not None and streams.http is not None else None
+    if isinstance(error, httpx2.HTTPStatusError):
+        status = error.response.status_code
+    if status is not None:
+        details["http_status"] = status
+    if status in REFUSED:
+        has = f" (it has {', '.join(server.headers)})" if server.headers else ""
+        return Failure(
+            f"{server.target} answered {status}; set or correct 'Authorization' in this server's "
+            f"headers{has}",
+            details,
+            final=True,
+        )
     if error is None:
         return Failure(f"no answer within {server.connect_timeout_ms} ms", details)
     if isinstance(error, ConnectFailed):
@@ -86,8 +88,8 @@ def explain(
         if not closed_under(error):
             refusal = error.error
             details |= {"code": refusal.code, "message": _cut(refusal.message)}
-            status = f" (HTTP status {http.status})" if http is not None and http.status else ""
-            return Failure(f"refused to initialize{status}: {_cut(refusal.message)}", details)
+            as_ = f" (HTTP status {status})" if status is not None else ""
+            return Failure(f"refused to initialize{as_}: {_cut(refusal.message)}", details)
         if process is not None and process.exit is not None:
             how = process.exit.signal or f"code {process.exit.code}"
             details |= {k: v for k, v in attrs.asdict(process.exit).items() if v is not None}

@@ -29,7 +29,7 @@ PATIENCE = 30.0
 deadline, and a stream may be silent for hours."""
 
 OLD_EVENT = 1024 * 1024
-"""Bytes of an event of the old SSE transport: the SDK takes no more, whatever ``limits.message``."""
+"""Bytes of an event of the old SSE transport; the SDK takes no more, whatever `limits.message`."""
 
 # Its tracebacks quote whole URLs, with their users and queries. What they say reaches us anyway.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
@@ -112,25 +112,38 @@ class _Bounded(httpx2.AsyncByteStream):
     _transport: HttpTransport
     _method: str
     _is_stream: bool
+    _chunks: AsyncIterator[bytes] = attrs.field(init=False)
+    _size: int = attrs.field(default=0, init=False)
+    """So far, of the body or of the event."""
+    _end: bytes = attrs.field(default=b"", init=False)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size, limit, end = 0, self._transport.limit, b""
-        if self._is_stream and self._transport.server.transport == "sse":
-            limit = min(limit, OLD_EVENT)
+    # Not a generator: the SDK leaves its loops in the middle, and nobody would close it.
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self._chunks = aiter(self._inner)
+        return self
+
+    async def __anext__(self) -> bytes:
         try:
-            async for chunk in self._inner:
-                size += len(chunk)
-                if self._is_stream:
-                    seen = end + chunk
-                    event = max(map(seen.rfind, (b"\n\n", b"\r\r", b"\n\r\n")))
-                    size = size if event < 0 else len(seen) - event
-                    end = seen[-2:]
-                if size > limit:
-                    raise BodyTooLong(f"message too long (limit {limit} bytes)")
-                yield chunk
+            chunk = await anext(self._chunks)
+            self._measure(chunk)
         except httpx2.RequestError as error:
             self._transport.failed(self._method, error, mid_stream=self._is_stream)
             raise
+        return chunk
+
+    def _measure(self, chunk: bytes) -> None:
+        limit = self._transport.limit
+        self._size += len(chunk)
+        if self._is_stream:
+            seen = self._end + chunk
+            event = max(map(seen.rfind, (b"\n\n", b"\r\r", b"\n\r\n")))
+            if event >= 0:
+                self._size = len(seen) - event
+            self._end = seen[-2:]
+            if self._transport.server.transport == "sse":
+                limit = min(limit, OLD_EVENT)
+        if self._size > limit:
+            raise BodyTooLong(f"message too long (limit {limit} bytes)")
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -162,7 +175,10 @@ class _Client(httpx2.AsyncClient):
 
 @attrs.define(eq=False)
 class _Sendable:
-    """Messages to the SDK, which takes what JSON cannot say for the end of the connection."""
+    """Messages to the SDK, which takes what JSON cannot say for the end of the connection.
+
+    Closing is left to the SDK: an answer that comes while it ends the session finds its streams open.
+    """
 
     _inner: Any
 
@@ -178,13 +194,13 @@ class _Sendable:
         await self._inner.send(item)
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        pass
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._inner.aclose()
+        pass
 
 
 @asynccontextmanager
@@ -203,7 +219,7 @@ async def open_http(server: Server, limit: int) -> AsyncGenerator[tuple[Any, Any
                 reads,
                 writes,
             ),
-            # Of ours: answers that arrive while the session is ended find the SDK's still open.
+            # For the dispatcher to close.
             cast("ContextReceiveStream[Any]", reads).clone() as ours,
         ):
             yield ours, _Sendable(writes), transport

@@ -54,6 +54,7 @@ class Link:
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _crashed: bool = attrs.field(default=False, init=False)
     """The child ended without our doing."""
+    _lost: bool = attrs.field(default=False, init=False)
     _told: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -86,14 +87,14 @@ class Link:
                     self.settled.set()
                     async with self._chores(client):
                         await client.over.wait()
+                    self._lose()  # if it was over before we knew that it works
                     self._scope.deadline = trio.current_time() + CLOSING
             if self._scope.cancelled_caught and self.client is None and self.leaving is None:
                 self.failure = explain(backend.server, self.streams, self.callbacks.stderr, None)
         except* NOT_A_BUG as group:
             self.failure = explain(backend.server, self.streams, self.callbacks.stderr, group)
         finally:
-            if self.client is not None:
-                self.client.over.set()
+            self._lose()
             self._tell()
             self._tell_of_process()
             self.settled.set()
@@ -139,11 +140,18 @@ class Link:
             and process.exit is not None
             and process.failure is None
         )
-        if self.client is not None:
-            self.backend.lost(self)
-            if self.leaving is None or process is None:
-                self._tell()
-            # else once the child has ended that we end
+        self._lose()
+
+    def _lose(self) -> None:
+        """Tell it once, before anybody can see an effect."""
+        if self.client is None or self._lost:
+            return
+        self._lost = True
+        self.client.over.set()
+        self.backend.lost(self)
+        if self.leaving is None or self.process is None:
+            self._tell()
+        # else once the child has ended that we end
 
     def _why_over(self) -> Abandoned:
         if self.leaving is None:

@@ -111,11 +111,22 @@ class _UnixConnection(HTTPConnection):
 
 
 ITEMS = {
-    "servers": ("name", "status", "target", "last_error"),
-    "tasks": ("task_id", "status", "server", "tool", "created_at"),
-    "questions": ("request_id", "kind", "server", "timestamp"),
+    "servers": {"server": "name", "status": "status", "target": "target", "error": "last_error"},
+    "tasks": {
+        "task": "task_id",
+        "status": "status",
+        "server": "server",
+        "tool": "tool",
+        "since": "created_at",
+    },
+    "questions": {
+        "question": "request_id",
+        "kind": "kind",
+        "server": "server",
+        "since": "timestamp",
+    },
 }
-"""What the tables under that of the sessions show of each."""
+"""The tables under that of the sessions: their columns, and what stands in them."""
 
 
 def _table(url: str, status: dict[str, Any]) -> str:
@@ -130,20 +141,20 @@ def _table(url: str, status: dict[str, Any]) -> str:
         (*named, *ITEMS),
         [[s[key] for key in named] + [len(s[key]) for key in ITEMS] for s in sessions],
     )
-    for kind, keys in ITEMS.items():
+    for part, columns in ITEMS.items():
         rows = [
-            [s["session"], *(item.get(key, "") for key in keys)]
+            [s["session"], *(item.get(key, "") for key in columns.values())]
             for s in sessions
-            for item in s[kind]
+            for item in s[part]
         ]
         if rows:
-            lines += ["", *_columns((kind, *keys), rows)]
+            lines += ["", *_columns(("session", *columns), rows)]
     return "\n".join(lines)
 
 
 def _columns(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     # What a client calls itself, and what servers report, may hold anything; one line each.
-    cells = [[title.upper().replace("_", " ") for title in titles]]
+    cells = [[title.upper() for title in titles]]
     cells += ([_plain(str(cell)) for cell in row] for row in rows)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)

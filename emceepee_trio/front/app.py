@@ -22,7 +22,7 @@ from ..session.manager import SessionManager
 from .security import LOCAL, Header, Security, preflight, without_credentials
 from .status import status_of
 from .tokens import OWN
-from .wire import Message, Receive, Refused, Scope, Send, send_bytes, send_json
+from .wire import Message, Receive, Refused, Scope, Send, send_json
 
 MCP = "/mcp"
 PRINCIPAL = "principal"
@@ -66,7 +66,8 @@ class App:
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         answer.headers = self.security.admit(scope)
         if scope["method"] == "OPTIONS":
-            await send_bytes(answer, 204, headers=preflight(scope))
+            await answer({"type": "http.response.start", "status": 204, "headers": preflight(scope)})
+            await answer({"type": "http.response.body"})
             return
         principal = self.security.principal(scope)
         scope = without_credentials(scope)

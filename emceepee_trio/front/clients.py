@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import attrs
@@ -207,7 +207,7 @@ class _Outgoing:
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
 
-    async def __aenter__(self) -> _Outgoing:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -1,10 +1,10 @@
 """One HTTP/1.1 connection, and a bound on everything its peer could make it wait for.
 
-hypercorn's `H11Protocol` turns bytes into requests and answers into bytes. Its `TCPServer` is not
-used: its writes are shielded and unbounded, so that one reader who stops reading keeps it for ever;
-its queue of body parts blocks an app that answers without reading them; and its idle task is
-started and cancelled with every request. Here the socket is read by one task, under one cancel
-scope whose deadline follows what is waited for. The apps of the requests run beside it.
+hypercorn's protocol (`http1.py`) turns bytes into requests and answers into bytes. Its `TCPServer`
+is not used: its writes are shielded and unbounded, so that one reader who stops reading keeps it
+for ever; its queue of body parts blocks an app that answers without reading them; and its idle
+task is started and cancelled with every request. Here the socket is read by one task, under one
+cancel scope whose deadline follows what is waited for. The apps of the requests run beside it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,13 @@ import h11
 import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Request, Response
-from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
-from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState, H11SendableEvent
 from hypercorn.utils import parse_socket_addr
 
 from .. import logs
-from ..model.wire import dumps
-from .wire import Message, Receive, Refused, Scope, Send
+from .http1 import Http1
+from .wire import Message, Receive, Scope, Send
 
-MAX_HEAD = 32 * 1024
-"""Bytes of a request's target and headers together; more is answered with 431."""
 SEND_PATIENCE = 30.0
 """Seconds that a piece of an answer may take to be sent; then its reader counts as gone."""
 PIECE = 256 * 1024
@@ -41,13 +34,6 @@ PIECE = 256 * 1024
 CHUNK = 64 * 1024
 PARTS = 16
 """Parts of a body that may wait for the app; with more, the peer has to."""
-
-BAD_REQUEST = "the request is not HTTP/1.1"
-REASONS = {
-    408: "the request did not arrive in time",
-    431: f"the request's headers are too long together (limit {MAX_HEAD} bytes)",
-    501: "only chunked transfer-encoding is understood",
-}
 
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -88,7 +74,7 @@ class Connection:
     phase: Phase = attrs.field(default=Phase.HEAD, init=False)
     is_over: bool = attrs.field(default=False, init=False)
     """Nothing is written any more, and what is read is thrown away."""
-    _protocol: Protocol = attrs.field(init=False)
+    _protocol: Http1 = attrs.field(init=False)
     _requests: trio.Nursery = attrs.field(init=False)
     _reading: trio.CancelScope = attrs.field(init=False)
     _writing: trio.CancelScope | None = attrs.field(default=None, init=False)
@@ -116,13 +102,13 @@ class Connection:
         finally:
             self.cut()
 
-    def _new_protocol(self) -> Protocol:
+    def _new_protocol(self) -> Http1:
         sock = self.stream.socket
         try:
             peer = parse_socket_addr(sock.family, sock.getpeername())
         except OSError:
             peer = None  # it is gone already, as reading will tell
-        return Protocol(self, peer, parse_socket_addr(sock.family, sock.getsockname()))
+        return Http1(self, peer, parse_socket_addr(sock.family, sock.getsockname()))
 
     async def _read(self) -> None:
         try:
@@ -254,106 +240,3 @@ class _Inbox:
             return await self.reads.receive()
         except trio.EndOfChannel:
             return {"type": "http.disconnect"}
-
-
-class Protocol(H11Protocol):
-    """hypercorn's, for plain HTTP/1.1 only: in no other protocol would our bounds hold."""
-
-    def __init__(
-        self,
-        owner: Connection,
-        peer: tuple[str, int] | None,
-        us: tuple[str, int] | None,
-    ) -> None:
-        super().__init__(
-            None,  # type: ignore[arg-type]  # the app, which our spawn_app knows
-            owner.config,
-            owner.context,
-            owner,  # type: ignore[arg-type]  # as a TaskGroup, of which only spawn_app is used
-            ConnectionState({}),
-            False,
-            peer,
-            us,
-            owner.send,
-        )
-        self._owner = owner
-        self._refused = False
-        self._bodiless = False
-        """The request under way is a HEAD."""
-        self._held = b""
-
-    async def refuse(self, status: int) -> None:
-        """Answer with an error, if there is still time for one, and hang up."""
-        if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            await self._send_error_response(status)
-        await self.send(Closed())
-
-    async def _send_error_response(self, status_code: int) -> None:
-        # Before the first checkpoint: the request's app may be about to answer.
-        self._refused = True
-        body = dumps(Refused(status_code, REASONS.get(status_code, BAD_REQUEST)).body).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-        ]
-        await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
-        if not self._bodiless:
-            await self._send_h11_event(h11.Data(data=body))
-        await self._send_h11_event(h11.EndOfMessage())
-
-    async def stream_send(self, event: StreamEvent) -> None:
-        """What the app of a request says."""
-        if self._refused or self._owner.is_over:
-            return
-        if isinstance(event, Response) and self.context.terminated.is_set():
-            headers = [*event.headers, (b"connection", b"close")]
-            event = Response(event.stream_id, headers, event.status_code)
-        await super().stream_send(event)
-
-    async def _send_h11_event(self, event: H11SendableEvent) -> None:
-        """A head that announces its body waits for it, so that both are one write."""
-        try:
-            data = self.connection.send(event) or b""
-        except h11.LocalProtocolError:
-            if self.connection.their_state is not h11.ERROR:
-                raise
-            return
-        if isinstance(event, h11.Response) and b"content-length" in dict(event.headers):
-            self._held = data
-            return
-        data, self._held = self._held + data, b""
-        if data:
-            await self.send(RawData(data))
-
-    async def _check_protocol(self, event: h11.Request) -> None:
-        """Upgrades to HTTP/2 are not offered; the request is answered as it is."""
-
-    async def _create_stream(self, request: h11.Request) -> None:
-        """Nor are WebSockets."""
-        self._bodiless = request.method == b"HEAD"
-        size = len(request.target) + sum(len(n) + len(v) for n, v in request.headers)
-        if size > MAX_HEAD:
-            await self.refuse(431)
-            return
-        self.stream = HTTPStream(
-            self.app,
-            self.config,
-            self.context,
-            self.task_group,
-            self.ssl,
-            self.client,
-            self.server,
-            self.stream_send,
-            STREAM_ID,
-        )
-        await self.stream.handle(
-            Request(
-                stream_id=STREAM_ID,
-                headers=list(request.headers),
-                http_version=request.http_version.decode(),
-                method=request.method.decode("ascii").upper(),
-                raw_path=request.target,
-                state=self.connection_state,
-            )
-        )

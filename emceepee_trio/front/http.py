@@ -6,7 +6,6 @@ A connection that closes ends nothing: requests run in the session.
 
 from __future__ import annotations
 
-import json
 import secrets
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
     InitializeRequestParams,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     jsonrpc_message_adapter,
 )
@@ -44,6 +44,7 @@ from .wire import (
     accepts,
     event,
     headers_of,
+    parse,
     read_body,
     send_bytes,
     send_event,
@@ -77,25 +78,25 @@ class McpEndpoint:
         """Long polls and streams return; requests that are being answered go on."""
         self._draining.set()
         for session in self.manager.sessions():
-            session.close()
+            session.events.triggers.close()
         for client in self._clients.values():
             client.streams.standalone.drop_reader()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, principal: str) -> None:
-        headers = headers_of(scope)
+        headers, method = headers_of(scope), scope["method"]
+        allowed = "POST" if _says_modern(headers) else "GET, POST, DELETE, OPTIONS"
         try:
-            match scope["method"]:
-                case "POST":
-                    await self._post(scope, headers, receive, send, principal)
-                case "GET":
-                    await self._get(headers, receive, send, principal)
-                case "DELETE":
-                    client = self._client(headers, principal)
-                    self.manager.end(client.session, "DELETE")
-                    await send_bytes(send, 200)
-                case method:
-                    allow = (b"allow", b"GET, POST, DELETE, OPTIONS")
-                    raise Refused(405, f"{method} is not supported here", headers=[allow])
+            if method not in allowed.split(", ") or method == "OPTIONS":
+                allow = (b"allow", allowed.encode())
+                raise Refused(405, f"{method} is not supported here", headers=[allow])
+            if method == "POST":
+                await self._post(scope, headers, receive, send, principal)
+            elif method == "GET":
+                await self._get(headers, receive, send, principal)
+            else:
+                client = self._client(headers.get(SESSION_HEADER), principal)
+                self.manager.end(client.session, "DELETE")
+                await send_bytes(send, 200)
         except Refused as refused:
             await send_json(send, refused.status, refused.body, refused.headers)
         except ClientGone:
@@ -110,12 +111,21 @@ class McpEndpoint:
             raise Refused(406, f"Accept must allow both {JSON} and {SSE}")
         body = await read_body(receive, self.config.limits.body)
         try:
-            data = json.loads(body)
+            data = parse(body)
         except (ValueError, RecursionError) as error:
             raise Refused(400, f"the body is not JSON: {error}", code=PARSE_ERROR) from None
-        if _is_modern(headers, data):
-            await self._modern.serve(scope, headers, data, receive, send, principal)
-            return
+        try:
+            if _is_modern(headers, data):
+                await self._modern.serve(scope, headers, data, receive, send, principal)
+            else:
+                await self._take(headers, data, receive, send, principal)
+        except Refused as refused:
+            refused.body["id"] = _id_of(data)
+            raise
+
+    async def _take(
+        self, headers: Headers, data: Any, receive: Receive, send: Send, principal: str
+    ) -> None:
         messages = _messages(data)
         first = messages[0]
         if isinstance(first, JSONRPCRequest) and first.method == "initialize":
@@ -123,7 +133,7 @@ class McpEndpoint:
                 raise Refused(400, "initialize must not be part of a batch")
             await self._initialize(first, headers, receive, send, principal)
             return
-        client = self._client(headers, principal)
+        client = self._client(headers.get(SESSION_HEADER), principal)
         incarnation = client.incarnation
         assert incarnation is not None
         _check_version(headers)
@@ -146,10 +156,10 @@ class McpEndpoint:
                 400,
                 "initialize needs protocolVersion, capabilities and clientInfo",
                 code=INVALID_PARAMS,
-                request_id=message.id,
             ) from None
-        if REJOIN_HEADER in headers or SESSION_HEADER in headers:
-            client = self._client(headers, principal)
+        named = headers.get(REJOIN_HEADER, headers.get(SESSION_HEADER))
+        if named is not None:
+            client = self._client(named, principal)
         else:
             client = await self._new_client(principal)
         incarnation = client.incarnate()
@@ -159,14 +169,19 @@ class McpEndpoint:
         await self._exchange(client, incarnation, [message], receive, send)
 
     async def _new_client(self, principal: str) -> HttpClient:
+        if self._draining.is_set():
+            raise Refused(503, "shutting down")
         session = await open_session(self.manager, secrets.token_urlsafe(24), principal)
         client = self._clients[session.id] = HttpClient(session, self.manager)
-        session.at_end(partial(self._clients.__delitem__, session.id))
+        session.at_end(partial(self._forget, client))
         return client
 
-    def _client(self, headers: Headers, principal: str) -> HttpClient:
-        """The client whose session the headers name; living, and of that principal."""
-        session_id = headers.get(REJOIN_HEADER) or headers.get(SESSION_HEADER)
+    def _forget(self, client: HttpClient) -> None:
+        del self._clients[client.session.id]
+        client.close()
+
+    def _client(self, session_id: str | None, principal: str) -> HttpClient:
+        """The client of that session; living, and of that principal."""
         if session_id is None:
             raise Refused(400, "Mcp-Session-Id is missing; initialize first")
         client = self._clients.get(session_id)
@@ -185,61 +200,57 @@ class McpEndpoint:
         send: Send,
     ) -> None:
         """Take the messages of a POST and answer on its own stream."""
-        requests = [m for m in messages if isinstance(m, JSONRPCRequest)]
         named = [(SESSION_HEADER.encode(), client.session.id.encode())]
+        if not any(isinstance(message, JSONRPCRequest) for message in messages):
+            incarnation.take(messages, None)
+            await send_bytes(send, 202, headers=named)
+            return
         if (twice := incarnation.duplicates(messages)) is not None:
-            raise Refused(400, f"request id {twice!r} is in flight already", request_id=twice)
+            raise Refused(400, f"request id {twice!r} is in flight already")
         stream = client.streams.new()
-        # No checkpoint since the duplicates were looked for.
-        with client.session.busy():
-            await incarnation.take(messages, stream)
-            if not requests:
-                await send_bytes(send, 202, headers=named)
-                return
-            reader = stream.open_reader(0)
-            try:
+        # No checkpoint since the session was looked up: it lives, and nobody else has that id.
+        incarnation.take(messages, stream)
+        reader = stream.open_reader()
+        try:
+            with client.session.busy():
                 if (answer := await _quick_answer(stream)) is not None:
                     # It goes out as one piece, and no event id has told of the stream.
                     client.streams.discard(stream)
                     await send_json(send, 200, answer, named)
                     return
                 await start_events(send, named)
-                await self._copy(client, incarnation, reader, receive, send)
-            finally:
-                reader.close()
+                await self._copy(incarnation, reader, receive, send)
+        finally:
+            reader.close()
 
     async def _get(self, headers: Headers, receive: Receive, send: Send, principal: str) -> None:
         if not accepts(headers, SSE):
             raise Refused(406, f"Accept must allow {SSE}")
-        client = self._client(headers, principal)
+        client = self._client(headers.get(SESSION_HEADER), principal)
         incarnation = client.incarnation
         assert incarnation is not None
         _check_version(headers)
         if self._draining.is_set():
             raise Refused(503, "shutting down")
-        stream, cursor = client.streams.standalone, None
-        if (last_event_id := headers.get("last-event-id")) is not None:
-            try:
-                stream, cursor = client.streams.find(last_event_id)
-            except UnknownStream:
-                raise Refused(
-                    400, "Last-Event-ID names no stream of this session that is still kept"
-                ) from None
-        reader = stream.open_reader(cursor)
+        try:
+            last_event_id = headers.get("last-event-id")
+            if last_event_id is None:
+                reader = client.streams.standalone.open_reader()
+            else:
+                reader = client.streams.resume(last_event_id)
+        except UnknownStream:
+            raise Refused(
+                400, "Last-Event-ID names no stream of this session that is still kept"
+            ) from None
         try:
             with client.session.busy():
                 await start_events(send, [(SESSION_HEADER.encode(), client.session.id.encode())])
-                await self._copy(client, incarnation, reader, receive, send)
+                await self._copy(incarnation, reader, receive, send)
         finally:
             reader.close()
 
     async def _copy(
-        self,
-        client: HttpClient,
-        incarnation: Incarnation,
-        reader: Reader,
-        receive: Receive,
-        send: Send,
+        self, incarnation: Incarnation, reader: Reader, receive: Receive, send: Send
     ) -> None:
         """Write what the reader finds, until there is no more or the peer is gone."""
         stream = reader.stream
@@ -257,7 +268,7 @@ class McpEndpoint:
                 if entry is None:
                     break
                 await send_event(send, event(entry.data, stream.event_id(entry.number)))
-                reader.took(entry, client.streams)
+                reader.took(entry)
             await send({"type": "http.response.body", "body": b""})
             nursery.cancel_scope.cancel("stream is over")
 
@@ -279,8 +290,12 @@ async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
     scope.cancel("client is gone")
 
 
+def _says_modern(headers: Headers) -> bool:
+    return headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS
+
+
 def _is_modern(headers: Headers, data: Any) -> bool:
-    if headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS:
+    if _says_modern(headers):
         return True
     params = data.get("params") if isinstance(data, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -293,9 +308,20 @@ def _messages(data: Any) -> list[JSONRPCMessage]:
     if not items:
         raise Refused(400, "an empty batch")
     try:
-        return [jsonrpc_message_adapter.validate_python(item, by_name=False) for item in items]
+        messages = [jsonrpc_message_adapter.validate_python(item, by_name=False) for item in items]
     except ValidationError:
         raise Refused(400, "the body is not a JSON-RPC 2.0 message") from None
+    for item, message in zip(items, messages, strict=True):
+        # To the adapter, a request whose id is no id is a notification.
+        if isinstance(message, JSONRPCNotification) and "id" in item:
+            raise Refused(400, "the id of a request must be a string or an integer")
+    return messages
+
+
+def _id_of(data: Any) -> Any:
+    """Of the single request that this is; None if it is anything else."""
+    request_id = data.get("id") if isinstance(data, dict) and "method" in data else None
+    return request_id if type(request_id) in (int, str) else None
 
 
 def _check_version(headers: Headers) -> None:

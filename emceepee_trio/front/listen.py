@@ -17,7 +17,8 @@ from hypercorn.trio.worker_context import WorkerContext
 
 from .. import logs
 from .binds import Bound
-from .connection import MAX_HEAD, App, Connection
+from .connection import App, Connection
+from .http1 import MAX_HEAD
 
 MOST_CONNECTIONS = 4096
 """At once, or half of what this process may open, whichever is less. One more takes the place of

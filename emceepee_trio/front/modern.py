@@ -134,16 +134,18 @@ class Modern:
         if isinstance(message, JSONRPCNotification):
             # This era has none towards a server; they are taken, and mean nothing.
             version = headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
-            _raise_if(unsupported_protocol_version_rejection(version), None)
+            _raise_if(unsupported_protocol_version_rejection(version))
             await send_bytes(send, 202)
             return
         route = classify_inbound_request(data, headers=headers)
         if isinstance(route, InboundLadderRejection):
-            _raise_if(route, message.id)
+            _raise_if(route)
         assert isinstance(route, InboundModernRoute)
-        _raise_if(_param_rejection(message, headers), message.id)
-        workspace = _workspace(scope)
-        session = await open_session(self.manager, f"{principal}/{workspace}", principal)
+        _raise_if(_param_rejection(message, headers))
+        name = f"{principal}/{_workspace(scope)}"
+        if self._draining.is_set() and self.manager.get(name) is None:
+            raise Refused(503, "shutting down")
+        session = await open_session(self.manager, name, principal)
         front = Front(session, self.manager, draining=self._draining)
         front.observe(message)
         exchange = _Exchange(message.id)
@@ -217,14 +219,13 @@ def _single(data: Any) -> JSONRPCRequest | JSONRPCNotification:
         raise Refused(400, "the body must be a single JSON-RPC request or notification") from None
 
 
-def _raise_if(rejection: InboundLadderRejection | None, request_id: Any) -> None:
+def _raise_if(rejection: InboundLadderRejection | None) -> None:
     if rejection is not None:
         raise Refused(
             ERROR_CODE_HTTP_STATUS.get(rejection.code, 400),
             rejection.message,
             code=rejection.code,
             data=rejection.data,
-            request_id=request_id,
         )
 
 
@@ -241,7 +242,7 @@ def _param_rejection(message: JSONRPCRequest, headers: Headers) -> InboundLadder
 
 
 def _workspace(scope: Scope) -> str:
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     names: list[str] = query.get("session", [DEFAULT_WORKSPACE])
     if len(names) != 1 or not _WORKSPACE.fullmatch(names[0]):
         raise Refused(400, f"session must be a name like {_WORKSPACE.pattern}", code=INVALID_PARAMS)

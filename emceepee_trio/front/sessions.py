@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import LimitReached
-from ..session.manager import SessionManager
+from ..session.manager import SessionFailed, SessionManager
 from ..session.session import Session
 from .wire import Refused
 
@@ -13,3 +13,5 @@ async def open_session(manager: SessionManager, session_id: str, principal: str)
         return await manager.ensure(session_id, principal, ends_when_idle=True)
     except LimitReached as error:
         raise Refused(503, error.message) from None
+    except SessionFailed as error:
+        raise Refused(503, str(error)) from None

@@ -22,7 +22,7 @@ from .. import logs
 from ..config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
 
 WRITER_PATIENCE = 30.0
-"""Seconds that a writer waits for readers who are behind; then the one furthest behind is dropped."""
+"""Seconds that a writer waits for readers who are behind; then the slowest of them is dropped."""
 KEPT = 300.0
 """Seconds that the answers of a finished stream are kept for a client that comes back."""
 
@@ -219,7 +219,7 @@ class Streams:
         stream.wake()
 
     async def wait_for_room(self) -> None:
-        """What a writer does after :meth:`add`. Usually there is room; then this is no checkpoint."""
+        """What a writer does after :meth:`add`. No checkpoint if there is room, as usual."""
         if self._make_room():
             return
         with trio.move_on_after(WRITER_PATIENCE):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
@@ -22,6 +24,7 @@ EVENT_STREAM = [
     (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
+_SEPARATORS = (("\x85", "\\u0085"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 KEEP_ALIVE = b": keep-alive\n\n"
 KEEP_ALIVE_EVERY = 15.0
 """Seconds of silence after which a comment shows whether the peer is still there."""
@@ -37,7 +40,6 @@ class Refused(Exception):
         *,
         code: int = INVALID_REQUEST,
         data: Any = None,
-        request_id: Any = None,
         headers: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
         super().__init__(message)
@@ -46,12 +48,39 @@ class Refused(Exception):
         error: dict[str, Any] = {"code": code, "message": message}
         if data is not None:
             error["data"] = data
-        self.body = {"jsonrpc": "2.0", "id": request_id, "error": error}
+        self.body: dict[str, Any] = {"jsonrpc": "2.0", "id": None, "error": error}
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """By lower-case name; of repeated ones the last."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    """By lower-case name; repeated ones are one list, as HTTP has it."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def parse(body: bytes) -> Any:
+    """JSON as others read it: what Python would take beyond that could not be passed on.
+
+    Raises:
+        ValueError: it is not.
+        RecursionError: it is nested too deeply.
+    """
+    return _DECODER.decode(body.decode())
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"{digits} is too large a number")
+    return number
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a value")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
@@ -96,6 +125,10 @@ async def send_event(send: Send, data: bytes) -> None:
 
 def event(data: str, event_id: str | None = None, retry: int | None = None) -> bytes:
     """One server-sent event. JSON has no line breaks, so one data line is enough."""
+    # But some clients take these for line breaks, which in JSON can only stand in a string.
+    for separator, escape in _SEPARATORS:
+        if separator in data:
+            data = data.replace(separator, escape)
     lines = [] if event_id is None else [f"id: {event_id}"]
     if retry is not None:
         lines.append(f"retry: {retry}")

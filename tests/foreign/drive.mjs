@@ -2,6 +2,8 @@
 //
 // An `sdk` has connect({fetch, headers}) -> {client, transport} and call(client, params, options).
 
+import { writeFileSync } from "node:fs";
+
 const call = (tool, args) => ({ name: tool, arguments: args });
 const demo = (tool, args, more) => call("execute_tool", { server: "demo", tool, args, ...more });
 const text = (result) => result.content[0].text;
@@ -58,32 +60,31 @@ export async function resumed(sdk) {
   const { client, transport } = await sdk.connect({ fetch: breaking(state) });
   const tokens = [];
   const onresumptiontoken = (token) => tokens.push(token);
-  const found = await slow(sdk, client, { seconds: 3, steps: 30 }, { onresumptiontoken });
+  const found = await slow(sdk, client, { seconds: 2, steps: 20 }, { onresumptiontoken });
   await transport.terminateSession();
   await client.close();
   return { ...found, ...state, tokens };
 }
 
 /** The client goes away in the middle of a call; its successor joins the session again. */
-export async function rejoined(sdk) {
+export async function rejoined(sdk, file) {
   const first = await sdk.connect({});
   const session = first.transport.sessionId;
-  const started = new Promise((resolve) => {
-    const options = { onprogress: resolve };
-    sdk.call(first.client, demo("slow", { seconds: 3, steps: 30 }), options).catch(() => {});
+  await new Promise((begun) => {
+    const waiting = call("execute_tool", { server: "raw", tool: "slow", args: { file } });
+    sdk.call(first.client, waiting, { onresumptiontoken: begun }).catch(() => {});
   });
-  await started;
   await first.client.close();
   const { client, transport } = await sdk.connect({
     headers: { "x-mcp-reconnect-session": session },
   });
-  const say = async (tool, args) => JSON.parse(text(await sdk.call(client, call(tool, args))));
-  const { tasks } = await say("list_tasks", { include_completed: true });
+  const { tasks } = JSON.parse(text(await sdk.call(client, call("list_tasks", {}))));
+  writeFileSync(file, "");
   const result = await sdk.call(client, call("get_task_result", { task_id: tasks[0].task_id }));
   const same = transport.sessionId === session;
   await transport.terminateSession();
   await client.close();
-  return { same, tools: tasks.map((task) => task.tool), text: text(result) };
+  return { same, tasks: tasks.map(({ server, tool }) => [server, tool]), text: text(result) };
 }
 
 export function report(value) {

@@ -1,10 +1,10 @@
-// @modelcontextprotocol/sdk 1.x: node sdk1.mjs URL
+// @modelcontextprotocol/sdk 1.x: node sdk1.mjs URL FILE
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 import { basics, rejoined, report, resumed } from "./drive.mjs";
 
-const [url] = process.argv.slice(2);
+const [url, file] = process.argv.slice(2);
 
 const sdk = {
   async connect({ fetch, headers }) {
@@ -21,4 +21,4 @@ const { client, transport } = await sdk.connect({});
 const found = { version: transport.protocolVersion, ...(await basics(sdk, client)) };
 await transport.terminateSession();
 await client.close();
-report({ ...found, resumed: await resumed(sdk), rejoined: await rejoined(sdk) });
+report({ ...found, resumed: await resumed(sdk), rejoined: await rejoined(sdk, file) });

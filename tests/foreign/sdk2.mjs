@@ -1,4 +1,4 @@
-// @modelcontextprotocol/client 2.x: node sdk2.mjs (legacy|auto) URL, or COMMAND ARGUMENT...
+// @modelcontextprotocol/client 2.x: node sdk2.mjs (legacy|auto) (URL FILE | COMMAND ARGUMENT...)
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
@@ -24,7 +24,7 @@ const found = { version: client.getNegotiatedProtocolVersion(), ...(await basics
 if (overHttp && mode === "legacy") {
   await transport.terminateSession();
   found.resumed = await resumed(sdk);
-  found.rejoined = await rejoined(sdk);
+  found.rejoined = await rejoined(sdk, args[0]);
 }
 await client.close();
 report(found);

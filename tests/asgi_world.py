@@ -1,0 +1,84 @@
+"""An MCP endpoint in memory with its sessions, and requests that say what their test wants.
+
+Such a request is one of ``test/speak``, a method that exists only here; see :class:`Speaker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+from mcp.server.context import ServerRequestContext
+from mcp_types import RequestParams
+
+from asgi_client import LATEST, Client, Json
+from emceepee_trio.config import Config
+from emceepee_trio.front.http import McpEndpoint
+from emceepee_trio.front.mcp import mcp_server
+from emceepee_trio.session.manager import SessionManager, open_sessions
+from emceepee_trio.waits.slot import Slot
+
+
+@attrs.define(eq=False)
+class Speaker:
+    """A request of ``test/speak`` that waits to be told what to say."""
+
+    context: ServerRequestContext[Any, Any]
+    done: Slot[Json] = attrs.field(factory=Slot, init=False)
+
+    async def say(self, text: str, *, standalone: bool = False) -> None:
+        """A notification, in the request's stream or in the standalone one."""
+        related: Any = None if standalone else self.context.request_id
+        send = self.context.session.send_progress_notification
+        await send("test", 1.0, message=text, related_request_id=related)
+
+    def answer(self, text: str) -> None:
+        self.done.set({"text": text})
+
+
+class _Speak(RequestParams):
+    key: str
+
+
+@attrs.define(eq=False)
+class World:
+    endpoint: McpEndpoint
+    manager: SessionManager
+    nursery: trio.Nursery
+    speakers: dict[str, Speaker] = attrs.field(factory=dict, init=False)
+    _arrived: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def client(self, principal: str = "local") -> Client:
+        return Client(self.endpoint, self.nursery, principal)
+
+    async def joined(self, version: str = LATEST, principal: str = "local") -> Client:
+        """A client of the handshake era with a session of its own."""
+        client = self.client(principal)
+        assert (await client.initialize(version)).status == 200
+        return client
+
+    async def speaker(self, key: str) -> Speaker:
+        while key not in self.speakers:
+            await self._arrived.wait()
+        return self.speakers[key]
+
+    async def _speak(self, context: ServerRequestContext[Any, Any], params: _Speak) -> Json:
+        speaker = self.speakers[params.key] = Speaker(context)
+        arrived, self._arrived = self._arrived, trio.Event()
+        arrived.set()
+        return await speaker.done.wait_result()
+
+
+@asynccontextmanager
+async def open_world(config: Config | None = None) -> AsyncGenerator[World]:
+    """An endpoint and its sessions; leaving it drops every connection."""
+    config = config or Config()
+    async with open_sessions(config) as manager, trio.open_nursery() as nursery:
+        endpoint = McpEndpoint(manager, config)
+        world = World(endpoint, manager, nursery)
+        mcp_server().add_request_handler("test/speak", _Speak, world._speak)
+        yield world
+        nursery.cancel_scope.cancel("end of the test")

@@ -1,0 +1,439 @@
+"""Requests that are refused, sessions, and how a POST is answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from asgi_client import BATCHING, HELLO, LATEST, OLDEST, Client, Exchange, request
+from asgi_world import open_world
+from emceepee_trio.config import Config, Limits
+from emceepee_trio.front.http import QUICK
+from emceepee_trio.front.wire import KEEP_ALIVE_EVERY
+
+PING = request(1, "ping")
+DONE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def limits(**values: int) -> Config:
+    return Config(limits=attrs.evolve(Limits(), **values))
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status", "code"),
+    [
+        ({"content_type": "text/plain"}, PING, 415, -32600),
+        ({"content_type": None}, PING, 415, -32600),
+        ({"accept": "application/json"}, PING, 406, -32600),
+        ({"accept": None}, PING, 406, -32600),
+        ({}, b"{", 400, -32700),
+        ({}, b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}', 400, -32700),
+        ({}, b"\xff", 400, -32700),
+        ({}, b"[" * 100_000, 400, -32700),
+        ({}, [], 400, -32600),
+        ({}, 5, 400, -32600),
+        ({}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}, 400, -32600),
+        ({}, {"jsonrpc": "2.0", "id": None, "method": "ping"}, 400, -32600),
+        ({}, {"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, 400, -32600),
+        ({}, {"jsonrpc": "2.0", "id": True, "method": "ping"}, 400, -32600),
+        ({}, [PING], 400, -32600),
+        ({"mcp_protocol_version": "1999-01-01"}, PING, 400, -32600),
+        ({"mcp_session_id": None}, PING, 400, -32600),
+        ({"mcp_session_id": ""}, PING, 404, -32600),
+        ({"mcp_session_id": "unknown"}, PING, 404, -32600),
+        ({"mcp_session_id": "local/main"}, PING, 404, -32600),
+        ({}, b" " * 5000, 413, -32600),
+        ({"mcp_session_id": None}, request(1, "initialize"), 400, -32602),
+        ({"mcp_session_id": None}, [request(1, "initialize", **HELLO)], 400, -32600),
+    ],
+)
+async def test_a_bad_post_is_refused_and_costs_nothing(
+    headers: dict[str, str | None], body: Any, status: int, code: int
+) -> None:
+    with trio.fail_after(60):
+        async with open_world(
+            limits(body=4096 + 100_000 if body == b"[" * 100_000 else 4096)
+        ) as world:
+            client = await world.joined()
+            refused = client.post(body, **headers)
+            said, error = await refused.error()
+            assert (said, error["code"]) == (status, code)
+            assert error["message"]
+            whole = isinstance(body, dict) and type(body["id"]) is int
+            assert (await refused.answer())["id"] == (1 if whole else None)
+            assert (await client.request("ping").answer())["result"] == {}
+            assert len(world.manager.sessions()) == 1
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "TRACE", "OPTIONS", "get"])
+async def test_other_methods_are_not_allowed(method: str) -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            refused = client.open(method, {})
+            assert (await refused.error())[0] == 405
+            assert refused.headers["allow"] == "GET, POST, DELETE, OPTIONS"
+
+
+async def test_get_and_delete_are_refused_like_posts() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            assert (await client.get(accept="application/json").error())[0] == 406
+            for send in (client.get, client.delete):
+                assert (await send(mcp_session_id=None).error())[0] == 400
+                assert (await send(mcp_session_id="unknown").error())[0] == 404
+            assert (await client.get(mcp_protocol_version="1999-01-01").error())[0] == 400
+            for nonsense in ("x", "", f"{client.session}.1", "1.1", "." * 1000):
+                status, error = await client.get(nonsense).error()
+                assert (status, error["code"]) == (400, -32600)
+
+
+async def test_a_session_is_unknown_to_every_other_principal() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client, thief = await world.joined(principal="ann"), world.client("bob")
+            thief.session = client.session
+            for exchange in (
+                thief.request("ping"),
+                thief.get(),
+                thief.delete(),
+                thief.cancel(1),
+                thief.post(request(1, "initialize", protocolVersion=LATEST, **HELLO)),
+            ):
+                assert (await exchange.error())[0] == 404
+            assert (await client.request("ping").answer())["result"] == {}
+
+
+async def test_a_client_that_vanishes_before_its_body_is_complete_costs_nothing() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            exchange = client.open(
+                "POST", {"content-type": "application/json", "accept": "*/*"}, None
+            )
+            exchange.put(b'{"jsonrpc"', more=True)
+            await trio.testing.wait_all_tasks_blocked()
+            exchange.drop()
+            assert (await client.request("ping").answer())["result"] == {}
+            assert exchange.status == 0
+
+
+# -- how a POST is answered -----------------------------------------------------------------------
+
+
+async def test_a_quick_answer_is_json_and_leaves_no_stream() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            exchange = await client.request("ping", id="a").complete()
+            assert exchange.status == 200
+            assert exchange.headers["content-type"] == "application/json"
+            assert exchange.headers["mcp-session-id"] == client.session
+            assert int(exchange.headers["content-length"]) == len(exchange.body)
+            assert exchange.messages == [{"jsonrpc": "2.0", "id": "a", "result": {}}]
+            assert list(client.own.streams._streams.values()) == [client.own.streams.standalone]
+
+
+@pytest.mark.parametrize("version", [LATEST, "2025-06-18", BATCHING, OLDEST])
+async def test_a_slow_answer_is_a_stream_primed_for_those_who_know_that(
+    version: str, autojump_clock: MockClock
+) -> None:
+    async with open_world() as world:
+        client = await world.joined(version)
+        exchange = client.request("test/speak", id=7, key="k")
+        speaker = await world.speaker("k")
+        await trio.sleep(QUICK + 1)
+        assert exchange.is_stream
+        await speaker.say("one")
+        speaker.answer("two")
+        await exchange.complete()
+        assert exchange.primed is (version == LATEST)
+        *_, notification, answer = exchange.events
+        assert notification.json["params"]["message"] == "one"
+        assert answer.json == {"jsonrpc": "2.0", "id": 7, "result": {"text": "two"}}
+        ids = [event.id for event in exchange.events]
+        stream = str(ids[-1]).rpartition(".")[0]
+        assert ids == [f"{stream}.{n}" for n in range(3 - len(ids), 3)]
+        assert [event.retry for event in exchange.events if event.retry] == [1000] * exchange.primed
+
+
+async def test_an_answer_that_is_not_alone_is_a_stream_however_quick(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world() as world:
+        client = await world.joined()
+        exchange = client.request("test/speak", key="k")
+        speaker = await world.speaker("k")
+        await speaker.say("one")
+        speaker.answer("two")
+        await exchange.complete()
+        assert exchange.is_stream
+        assert len(exchange.messages) == 2
+
+
+async def test_silence_is_filled_with_comments(autojump_clock: MockClock) -> None:
+    async with open_world() as world:
+        client = await world.joined()
+        exchange, listening = client.request("test/speak", key="k"), client.get()
+        speaker = await world.speaker("k")
+        await trio.sleep(KEEP_ALIVE_EVERY * 3.5)
+        assert (exchange.comments, listening.comments) == (3, 3)
+        speaker.answer("done")
+        assert len((await exchange.complete()).messages) == 1
+
+
+async def test_notifications_and_responses_are_taken_with_202() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            response = {"jsonrpc": "2.0", "id": "ours", "result": {}}
+            failure = {"jsonrpc": "2.0", "id": "ours", "error": {"code": 1, "message": "no"}}
+            for message in (DONE, response, failure):
+                exchange = await client.post(message).complete()
+                assert (exchange.status, bytes(exchange.body)) == (202, b"")
+
+
+@pytest.mark.parametrize("id", [0, -1, "", "7", "ü", 2**60])
+async def test_an_answer_carries_the_id_that_was_asked_with(id: Any) -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            answer = await client.request("ping", id=id).answer()
+            assert answer["id"] == id
+            assert type(answer["id"]) is type(id)
+
+
+async def test_an_id_in_flight_is_refused_and_free_again_when_it_is_answered() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined()
+            first = client.request("test/speak", id=5, key="k")
+            speaker = await world.speaker("k")
+            for twice in (5, "5"):
+                assert (await client.request("ping", id=twice).error())[0] == 400
+            speaker.answer("done")
+            assert (await first.answer())["result"]["text"] == "done"
+            assert (await client.request("ping", id=5).answer())["result"] == {}
+
+
+async def test_a_cancelled_request_is_not_answered_and_its_stream_ends(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world() as world:
+        client, other = await world.joined(), await world.joined()
+        mine, theirs = (c.request("test/speak", id=5, key=c.session) for c in (client, other))
+        await world.speaker(str(client.session))
+        (await world.speaker(str(other.session))).answer("still here")
+        for nobodys in (6, True, None, [5], {"a": 1}):
+            assert (await client.cancel(nobodys).complete()).status == 202
+        assert (await client.cancel(5).complete()).status == 202
+        assert (await mine.complete()).messages == []
+        assert (await theirs.answer())["result"]["text"] == "still here"
+
+
+async def test_a_batch_is_answered_together_in_the_one_version_that_has_them() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = await world.joined(BATCHING)
+            batch = [DONE, request("a", "ping"), request(2, "tools/list")]
+            exchange = await client.post(batch).complete()
+            assert {message["id"] for message in exchange.messages} == {"a", 2}
+            assert (await client.post([DONE, DONE]).complete()).status == 202
+            assert (await client.post([PING, PING]).error())[0] == 400
+            assert (await client.post([PING, {"jsonrpc": "2.0"}]).error())[0] == 400
+            invalid = client.post([{"jsonrpc": "2.0", "id": None, "method": "ping"}])
+            assert (await invalid.error())[0] == 400
+            assert (await client.post([PING]).answer())["result"] == {}
+
+
+async def test_of_a_batch_one_may_be_cancelled(autojump_clock: MockClock) -> None:
+    async with open_world() as world:
+        client = await world.joined(BATCHING)
+        exchange = client.post([request(n, "test/speak", key=str(n)) for n in (1, 2)])
+        await world.speaker("1")
+        client.cancel(1)
+        (await world.speaker("2")).answer("two")
+        assert [message["id"] for message in (await exchange.complete()).messages] == [2]
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+async def test_the_version_asked_for_is_spoken_or_else_the_latest() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            for asked, said in [(OLDEST, OLDEST), (LATEST, LATEST), ("2099-01-01", LATEST)]:
+                client = world.client()
+                answer = await (await client.initialize(asked)).answer()
+                assert answer["result"]["protocolVersion"] == said
+
+
+async def test_every_handshake_makes_a_session_that_cannot_be_guessed_nor_chosen() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            sessions = {(await world.joined()).session for _ in range(20)}
+            assert len(sessions) == 20
+            assert all(len(str(session)) >= 32 for session in sessions)
+            client = world.client()
+            chosen = await client.initialize(mcp_session_id="my-own-choice")
+            assert (await chosen.error())[0] == 404
+            assert len(world.manager.sessions()) == 20
+
+
+async def test_a_deleted_session_is_unknown_and_what_was_open_ends(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world() as world:
+        client, other = await world.joined(), await world.joined()
+        listening, elsewhere = client.get(), other.get()
+        exchange = client.request("test/speak", key="k")
+        await world.speaker("k")
+        await exchange.until(lambda: exchange.events)
+        assert (await client.delete().complete()).status == 200
+        await listening.complete()
+        assert (await exchange.answer())["error"]["code"] == -32000
+        for late in (client.request("ping"), client.get(), client.delete(), client.post(DONE)):
+            assert (await late.error())[0] == 404
+        await trio.sleep(1)
+        assert not elsewhere.is_complete
+        assert client.session not in world.endpoint._clients
+
+
+async def _ends_after(client: Client, seconds: float) -> bool:
+    """Whether the session is there until just before, and gone after."""
+    start = trio.current_time()
+    await trio.sleep_until(start + seconds - 0.5)
+    there = client.endpoint.manager.get(str(client.session)) is not None
+    await trio.sleep_until(start + seconds + 0.5)
+    return there and client.endpoint.manager.get(str(client.session)) is None
+
+
+async def test_a_session_that_only_began_ends_after_two_minutes(autojump_clock: MockClock) -> None:
+    async with open_world() as world:
+        client = await world.joined()
+        assert await _ends_after(client, 120)
+        assert (await client.request("ping").error())[0] == 404
+
+
+async def test_a_used_session_ends_when_it_was_idle_long_enough(autojump_clock: MockClock) -> None:
+    async with open_world() as world:
+        client = await world.joined()
+        await client.request("tools/list").complete()
+        assert await _ends_after(client, 30 * 60)
+
+
+async def test_a_session_with_a_reader_or_a_request_is_not_idle(autojump_clock: MockClock) -> None:
+    async with open_world(limits(session_idle_ms=10_000)) as world:
+        listener, waiting, dropped = [await world.joined() for _ in range(3)]
+        listening = listener.get()
+        waiting.request("test/speak", key="k")
+        gone = dropped.request("test/speak", key="g")
+        await gone.until(lambda: gone.events)
+        gone.drop()
+        await trio.sleep(1000)
+        for client in (listener, waiting, dropped):
+            assert world.manager.get(str(client.session)) is not None
+        # A request goes on without its connection, so its session does.
+        (await world.speaker("g")).answer("late")
+        assert await _ends_after(dropped, 10)
+        listening.drop()
+        assert await _ends_after(listener, 10)
+
+
+async def test_at_the_limit_the_longest_idle_session_makes_room_or_else_none_is_opened(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world(limits(sessions=3)) as world:
+        oldest, busy, idle = [await world.joined() for _ in range(3)]
+        listening = busy.get()
+        await trio.sleep(1)
+        await oldest.request("ping").complete()
+        newest = await world.joined()
+        alive = [
+            world.manager.get(str(c.session)) is not None for c in (oldest, busy, idle, newest)
+        ]
+        assert alive == [True, True, False, True]
+        for client in (oldest, newest):
+            await client.get().begun()
+        refused = world.client()
+        status, error = await (await refused.initialize()).error()
+        assert status == 503
+        assert "limits.sessions" in error["message"]
+        listening.drop()
+        await world.joined()
+
+
+async def test_clients_that_begin_at_once_get_a_session_of_their_own_each() -> None:
+    found: list[Client] = []
+    with trio.fail_after(60):
+        async with open_world() as world, trio.open_nursery() as nursery:
+
+            async def begin() -> None:
+                found.append(await world.joined())
+
+            for _ in range(50):
+                nursery.start_soon(begin)
+    assert len({client.session for client in found}) == 50
+
+
+async def test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world() as world:
+        clients = [await world.joined(principal=f"p{n % 7}") for n in range(50)]
+        posts: list[tuple[str, Exchange]] = []
+        for n, client in enumerate(clients):
+            key = f"secret of {n}"
+            posts.append((key, client.request("test/speak", id=1, key=key)))
+        listening = [client.get() for client in clients]
+
+        async def talk(key: str) -> None:
+            speaker = await world.speaker(key)
+            await speaker.say(key)
+            await speaker.say(key, standalone=True)
+            speaker.answer(key)
+
+        async with trio.open_nursery() as nursery:
+            for key, _ in posts:
+                nursery.start_soon(talk, key)
+        for (key, exchange), stream in zip(posts, listening, strict=True):
+            await exchange.complete()
+            said = json.dumps([exchange.messages, [await stream.message()]])
+            assert said.count(key) == 3
+            assert said.count("secret") == 3
+            assert len(stream.messages) == 1
+
+
+# -- drain ----------------------------------------------------------------------------------------
+
+
+async def test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_world() as world:
+        client = await world.joined()
+        listening = client.get()
+        waiting = client.tool("await_activity", timeout_ms=900_000)
+        exchange = client.request("test/speak", key="k")
+        speaker = await world.speaker("k")
+        await trio.sleep(1)
+        started = trio.current_time()
+        world.endpoint.drain()
+        await listening.complete()
+        assert (await waiting.answer())["id"]
+        assert trio.current_time() == started
+        assert (await client.get().error())[0] == 503
+        assert (await (await world.client().initialize()).error())[0] == 503
+        assert (await client.request("ping").answer())["result"] == {}
+        speaker.answer("last words")
+        assert (await exchange.answer())["result"]["text"] == "last words"
+        assert (await client.delete().complete()).status == 200

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp_types import JSONRPCResponse
+
+from emceepee_trio.front.wire import accepts, dump, event, headers_of, parse
+
+
+@pytest.mark.parametrize(
+    ("accept", "accepted"),
+    [
+        ("application/json, text/event-stream", True),
+        ("text/event-stream,application/json;q=0.1", True),
+        ("*/*", True),
+        ("APPLICATION/*, text/*", True),
+        ("application/json", False),
+        ("text/event-stream", False),
+        ("text/html, application/xml", False),
+        ("", False),
+    ],
+)
+def test_accept_must_cover_both_kinds(accept: str, accepted: bool) -> None:
+    assert accepts({"accept": accept}, "application/json", "text/event-stream") is accepted
+
+
+def test_a_header_that_is_repeated_is_one_list() -> None:
+    pairs = [(b"accept", b"application/json"), (b"host", b"h"), (b"accept", b"text/event-stream")]
+    headers = headers_of({"headers": pairs})
+    assert headers == {"accept": "application/json, text/event-stream", "host": "h"}
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\r\nb", "\u2028", "\u2029", "\x85", "\x0b\x0c\x1c"])
+def test_no_character_breaks_an_event(value: str) -> None:
+    """Also not for clients that split lines as Python does."""
+    message = JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": value})
+    lines = event(dump(message), "s.1", 10).decode().splitlines()
+    assert lines[:3] == ["id: s.1", "retry: 10", "event: message"]
+    assert lines[4:] == [""]
+    assert json.loads(lines[3].removeprefix("data: "))["result"]["text"] == value
+
+
+def test_half_a_surrogate_pair_goes_out_as_it_came() -> None:
+    message = JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": "\ud83d"})
+    assert json.loads(dump(message).encode())["result"]["text"] == "\ud83d"
+
+
+def test_what_was_not_said_is_not_sent() -> None:
+    message = JSONRPCResponse(jsonrpc="2.0", id="1", result={"x": None})
+    assert json.loads(dump(message)) == {"jsonrpc": "2.0", "id": "1", "result": {"x": None}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"{} {}",
+        b'{"a": NaN}',
+        b"[Infinity]",
+        b"[-Infinity]",
+        b"[1e999]",
+        b"[-1e999]",
+        b"[" + b"1" * 5000 + b"]",
+        b'"\xff"',
+        b"[" * 100_000,
+    ],
+)
+def test_what_could_not_be_passed_on_as_json_is_none(body: bytes) -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        parse(body)
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True, "ü"]}, 1e300, 10**18, "\ud83d", []])
+def test_json_is_parsed_as_it_is(value: Any) -> None:
+    assert parse(json.dumps(value).encode()) == value
