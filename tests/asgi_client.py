@@ -24,6 +24,7 @@ Json = dict[str, Any]
 LATEST, BATCHING, OLDEST = "2025-11-25", "2025-03-26", "2024-11-05"
 MODERN = "2026-07-28"
 HELLO = {"capabilities": {}, "clientInfo": {"name": "asgi", "version": "0"}}
+DONE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 BOTH = "application/json, text/event-stream"
 META = "io.modelcontextprotocol/"
 
@@ -209,10 +210,11 @@ class Client:
         exchange = Exchange(scope)
         if body is not None:
             exchange.put(body)
-        self.nursery.start_soon(
-            self.endpoint, scope, exchange.receive, exchange.send, self.principal
-        )
+        self.nursery.start_soon(self._serve, exchange)
         return exchange
+
+    async def _serve(self, exchange: Exchange) -> None:
+        await self.endpoint(exchange.scope, exchange.receive, exchange.send, self.principal)
 
     def post(self, message: Any, query: str = "", **headers: str | None) -> Exchange:
         """*message* is sent as JSON, or as it is if it is bytes."""
@@ -236,8 +238,9 @@ class Client:
         hello = request(next(self.ids), "initialize", protocolVersion=version, **HELLO)
         exchange = await self.post(hello, **sent).complete()
         if exchange.status == 200:
-            self.session, self.version = exchange.headers["mcp-session-id"], version
-            done = self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            self.session = exchange.headers["mcp-session-id"]
+            self.version = (await exchange.answer())["result"]["protocolVersion"]
+            done = self.post(DONE)
             assert (await done.complete()).status == 202
         return exchange
 
@@ -270,6 +273,17 @@ class Client:
         whole = request(id, method, **params, _meta=stamp() | (meta or {}))
         sent = modern_headers(method, params)
         return self.post(whole, query, **sent)
+
+    def modern_tool(
+        self, name: str, /, *, query: str = "", meta: Any = None, **arguments: Any
+    ) -> Exchange:
+        params = {"name": name, "arguments": arguments}
+        return self.modern("tools/call", query=query, meta=meta, **params)
+
+    async def modern_call(self, name: str, /, *, query: str = "", **arguments: Any) -> Any:
+        """What a tool of ours says."""
+        answer = await self.modern_tool(name, query=query, **arguments).answer()
+        return json.loads(answer["result"]["content"][0]["text"])
 
     @property
     def own(self) -> HttpClient:

@@ -5,7 +5,7 @@ Such a request is one of ``test/speak``, a method that exists only here; see :cl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,8 +13,9 @@ import attrs
 import trio
 from mcp.server.context import ServerRequestContext
 from mcp_types import RequestParams
+from trio.testing import wait_all_tasks_blocked
 
-from asgi_client import LATEST, Client, Json
+from asgi_client import LATEST, Client, Exchange, Json
 from emceepee_trio.config import Config
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
@@ -82,3 +83,23 @@ async def open_world(config: Config | None = None) -> AsyncGenerator[World]:
         mcp_server().add_request_handler("test/speak", _Speak, world._speak)
         yield world
         nursery.cancel_scope.cancel("end of the test")
+
+
+def texts(messages: Sequence[Any]) -> list[str]:
+    """What speakers said, of notifications and answers alike."""
+    return [m.get("params", {}).get("message") or m["result"]["text"] for m in messages]
+
+
+async def listening(client: Client, last_event_id: str | None = None) -> Exchange:
+    """A GET whose connection stands, and has brought what there was."""
+    exchange = client.get(last_event_id)
+    assert await exchange.begun() == 200
+    await wait_all_tasks_blocked()
+    return exchange
+
+
+async def speaking(world: World, client: Client, key: str) -> tuple[Exchange, Speaker]:
+    """A request whose response is a stream already."""
+    exchange = client.request("test/speak", key=key)
+    await exchange.until(lambda: exchange.primed)
+    return exchange, await world.speaker(key)

@@ -18,6 +18,9 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parent
 PROC = Path("/proc")
 
+MARKERS = ("races", "faults", "conformance", "foreign")
+"""What each test has that is in the folder of that name."""
+
 # How long the last child may take to be gone after the last test: a guard, not a measure.
 GOODBYE = 30.0
 
@@ -39,10 +42,9 @@ settings.load_profile("short")
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(TESTS / "races"):
-            item.add_marker(pytest.mark.races)
-        elif item.path.is_relative_to(TESTS / "faults"):
-            item.add_marker(pytest.mark.faults)
+        for marker in MARKERS:
+            if item.path.is_relative_to(TESTS / marker):
+                item.add_marker(marker)
 
 
 def children() -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import attrs
 import trio
+import trio.testing
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.dispatcher import CallOptions
@@ -121,7 +122,8 @@ class Answer:
 
     @classmethod
     def of(cls, result: Json) -> Answer:
-        content = list(result.get("content", ()))
+        given = result.get("content")
+        content = list(given) if isinstance(given, list) else []
         pending, news = {}, {}
         if content and (said := _context(content[-1], "pending_client_action")):
             content.pop()
@@ -256,11 +258,17 @@ class Emceepee:
                 return one
             await self.call("await_activity")
 
+    async def sent(self) -> None:
+        """What other tasks were about to send has been taken up."""
+        await trio.testing.wait_all_tasks_blocked()
+        await self.request("resources/list")
+
     async def status(self, server: str) -> Json:
         said: Json = await self.says("get_server_status", server=server)
         return said
 
     async def pid(self, server: str) -> int:
+        await self.event("process_started", name=server)
         return int((await self.status(server))["process"]["pid"])
 
 

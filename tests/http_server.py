@@ -68,6 +68,9 @@ class Reply:
     async def end(self) -> None:
         await self._send(h11.EndOfMessage())
 
+    async def hang_up(self) -> None:
+        await self._stream.aclose()
+
     async def whole(
         self, status: int, body: bytes = b"", kind: str = "text/plain", **headers: str
     ) -> None:
@@ -107,6 +110,7 @@ class HttpServer:
     _answers: dict[str, tuple[trio.Event, Json]] = attrs.field(factory=dict, init=False)
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _background: trio.Nursery = attrs.field(init=False)
     _stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     @property
@@ -139,8 +143,9 @@ class HttpServer:
         self._scope, self._stopped = trio.CancelScope(), trio.Event()
         try:
             with self._scope:
-                task_status.started()
-                await trio.serve_listeners(self._serve, listeners)
+                async with trio.open_nursery() as self._background:
+                    task_status.started()
+                    await trio.serve_listeners(self._serve, listeners)
         finally:
             self._stopped.set()
 
@@ -169,6 +174,7 @@ class HttpServer:
     async def _handle(self, request: Request, reply: Reply) -> None:
         if self.spoil is not None and await self.spoil(request, reply):
             return
+        is_free = self.era == "modern" or request.method in {"initialize", "server/discover"}
         if request.path.startswith(("/sse", "/messages")):
             await self._old(request, reply)
         elif request.verb == "GET":
@@ -176,17 +182,13 @@ class HttpServer:
         elif request.verb == "DELETE":
             self.sessions.discard(request.headers.get("mcp-session-id", ""))
             await reply.whole(200)
-        elif self._is_lost(request):
+        elif not (is_free or request.headers.get("mcp-session-id") in self.sessions):
             await reply.json(_error(None, -32600, "no such session"), 404)
         elif "id" not in request.message or "method" not in request.message:
             self._take(request.message)
             await reply.whole(202)
         else:
             await self._post(request, reply)
-
-    def _is_lost(self, request: Request) -> bool:
-        free = self.era == "modern" or request.method in {"initialize", "server/discover"}
-        return not free and request.headers.get("mcp-session-id") not in self.sessions
 
     async def _listen(self, request: Request, reply: Reply) -> None:
         if not self.listens:
@@ -227,7 +229,8 @@ class HttpServer:
             session = f"session-{len(self.requests)}"
             self.sessions.add(session)
             headers["mcp_session_id"] = session
-        await reply.json(answer, 404 if "error" in answer else 200, **headers)
+        is_unknown = "error" in answer and self.era == "modern"
+        await reply.json(answer, 404 if is_unknown else 200, **headers)
 
     async def _old(self, request: Request, reply: Reply) -> None:
         """The SSE transport of 2024-11-05: one stream for all answers."""
@@ -238,8 +241,10 @@ class HttpServer:
         self._take(request.message)
         await reply.whole(202)
         if "id" in request.message and "method" in request.message:
-            stream = self.listeners[-1]
-            await stream.event(await self._result(request.message, stream))
+            self._background.start_soon(self._answer_old, request.message, self.listeners[-1])
+
+    async def _answer_old(self, message: Json, stream: Reply) -> None:
+        await stream.event(await self._result(message, stream))
 
     async def _result(self, message: Json, reply: Reply | None) -> Json:
         method, params = message["method"], message.get("params", {})

@@ -28,7 +28,7 @@ NODE = "22.23.3"
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+IN_CI = bool(os.environ.get("CI"))
 
 GUARD = 300.0
 """Seconds after which a program hangs; a busy machine and a slow network need a part of it."""
@@ -85,7 +85,7 @@ def install(folder: Path, *packages: str) -> Npm:
     """Install packages, and Node if that of the system is too old."""
     npm = find("npm")
     node = shutil.which("node")
-    if node is None or _major(node) < int(NODE.split(".")[0]):
+    if node is None or _major(node) < int(NODE.split(".", maxsplit=1)[0]):
         bringer = f"node-{sys.platform}-{_architecture()}"
         packages = (*packages, f"{bringer}@{NODE}")
         node = str(folder / "node_modules" / bringer / "bin" / "node")

@@ -35,6 +35,35 @@ async def hop(times: int) -> None:
         await trio.lowlevel.checkpoint()
 
 
+MOMENT = 10.0
+"""When rivals meet."""
+
+
+def late(order: int) -> int:
+    """How many ticks late a rival is in this run: as likely none as one or two."""
+    return order % 3
+
+
+async def at_the_moment(act: Callable[[], object], hops: int = 0) -> None:
+    await trio.sleep_until(MOMENT)
+    await hop(hops)
+    act()
+
+
+async def just_before(clock: MockClock, act: Callable[[], object], hops: int) -> None:
+    """Act in the tick in which the moment comes: what is due then is woken a tick later."""
+    await trio.sleep_until(MOMENT - 1)
+    clock.jump(1)
+    await hop(hops)
+    act()
+
+
+def mock_clock() -> MockClock:
+    clock = trio.lowlevel.current_clock()
+    assert isinstance(clock, MockClock)
+    return clock
+
+
 def wall() -> float:
     """A wall clock that goes with trio's."""
     return 1_700_000_000 + trio.current_time()

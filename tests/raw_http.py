@@ -9,8 +9,8 @@ from pathlib import Path
 import attrs
 import trio
 
-from emceepee_trio.front.binds import Bind, Bound, Tcp, listening
-from emceepee_trio.front.connection import App
+from emceepee_trio.front.binds import Bind, Tcp, listening
+from emceepee_trio.front.connection import App, Connection
 from emceepee_trio.front.listen import Drain, serve_http
 
 ANY_PORT = Tcp("127.0.0.1", 0)
@@ -36,7 +36,8 @@ class Peer:
             data = data.replace("\n", "\r\n").encode()
         await self.stream.send_all(data)
 
-    async def _more(self) -> bool:
+    async def more(self) -> bool:
+        """Read on; False at the end."""
         try:
             data = await self.stream.receive_some()
         except trio.BrokenResourceError:
@@ -47,7 +48,7 @@ class Peer:
     async def until(self, mark: bytes) -> bytes:
         """Everything up to and with *mark*."""
         while (at := self.came.find(mark)) < 0:
-            assert await self._more(), f"closed after {bytes(self.came)!r}"
+            assert await self.more(), f"closed after {bytes(self.came)!r}"
         return self.take(at + len(mark))
 
     def take(self, size: int) -> bytes:
@@ -62,12 +63,12 @@ class Peer:
         headers = {name.lower(): value for name, _, value in named}
         size = 0 if bodiless else int(headers.get("content-length", 0))
         while len(self.came) < size:
-            assert await self._more(), f"closed in the middle of {head}"
+            assert await self.more(), f"closed in the middle of {head}"
         return Answer(int(head.split()[1]), headers, self.take(size))
 
     async def rest(self) -> bytes:
         """Everything until the connection is closed."""
-        while await self._more():
+        while await self.more():
             pass
         return self.take(len(self.came))
 
@@ -78,13 +79,15 @@ class Peer:
 
 @attrs.frozen
 class Served:
-    sockets: list[Bound]
+    port: int
+    """Of the first socket, if it has one."""
     drain: Drain
 
     @property
-    def port(self) -> int:
-        port: int = self.sockets[0].socket.getsockname()[1]
-        return port
+    def connection(self) -> Connection:
+        """The only one there is."""
+        (connection,) = self.drain.connections
+        return connection
 
     @asynccontextmanager
     async def peer(self, path: Path | None = None) -> AsyncGenerator[Peer]:
@@ -110,6 +113,6 @@ async def serving(app: App, *binds: Bind, grace: float = 0.0) -> AsyncGenerator[
             drain = Drain(grace)
             nursery.start_soon(serve_http, app, sockets, drain)
             try:
-                yield Served(sockets, drain)
+                yield Served(sockets[0].socket.getsockname()[1], drain)
             finally:
                 drain.begin(skip_grace=True)

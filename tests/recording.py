@@ -136,6 +136,7 @@ async def running(
     host = Recorder()
     known: Eras = {} if eras is None else eras
     backend = Backend(server, host, limits or Limits(), known, "test", time.time)
+    backend.patience = 0.3
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backend.run)
         yield Running(backend, host)

@@ -1,4 +1,4 @@
-"""A real ``emceepee serve`` for clients that are not ours: started, and stopped as systemd would."""
+"""A real ``emceepee serve`` for clients that are not ours, started and stopped as systemd would."""
 
 from __future__ import annotations
 

@@ -89,12 +89,9 @@ def closed_under(error: MCPError) -> bool:
     return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
 
 
-def _is_stand_in(error: MCPError) -> bool:
-    """Whether the HTTP transport says so in the place of the server."""
-    said = error.error
-    return said.message in {"Session terminated", "Server returned an error response"} or (
-        said.code == CONNECTION_CLOSED and said.message.startswith("SSE stream")
-    )
+def _broke_off(error: MCPError) -> bool:
+    """Whether the HTTP transport says so of the stream that should have carried the answer."""
+    return error.error.code == CONNECTION_CLOSED and error.error.message.startswith("SSE stream")
 
 
 @attrs.define(eq=False)
@@ -171,8 +168,8 @@ class Client:
             self.notify("notifications/cancelled", gone)
             raise
         except MCPError as error:
-            if _is_stand_in(error):
-                await self._look_for_server(error)
+            if _broke_off(error):
+                await self._look_for_server()
                 if self.over.is_set():
                     raise closed() from None
             elif closed_under(error):
@@ -181,10 +178,8 @@ class Client:
         finally:
             self.callbacks.progress.pop(request_id, None)
 
-    async def _look_for_server(self, error: MCPError) -> None:
+    async def _look_for_server(self) -> None:
         """Find out whether only the stream of one answer broke off, or its server is gone."""
-        if error.error.code != CONNECTION_CLOSED or self.over.is_set():
-            return
         method = "server/discover" if self.negotiated.is_modern else "ping"
         body, options = self._envelope(method, {}, None)
         with trio.move_on_after(CHECK):

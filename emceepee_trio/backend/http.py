@@ -6,8 +6,11 @@ does, which reports a 404 without its status and ends the whole connection for a
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
+import re
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self, cast
@@ -30,6 +33,8 @@ deadline, and a stream may be silent for hours."""
 
 OLD_EVENT = 1024 * 1024
 """Bytes of an event of the old SSE transport; the SDK takes no more, whatever `limits.message`."""
+
+_BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 # Its tracebacks quote whole URLs, with their users and queries. What they say reaches us anyway.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
@@ -64,19 +69,15 @@ class HttpTransport:
             self._streams = True
         if status < 400:
             return
-        if status == 401:
-            self.lose(f"{self.server.target} answered {status}")
-        elif status == 404 and "mcp-session-id" in request.headers:
-            # Some answer 404 to every GET: they have nothing to stream.
-            if request.method == "POST" or self._streams:
-                self.lose("the server has ended our session (HTTP status 404)")
-        elif self.server.transport == "sse" and request.method == "POST":
-            # The SDK writes nothing any more after that.
-            self.lose(f"{self.server.target} answered {status}")
-
-    def lose(self, why: str) -> None:
-        if self.on_over is not None:
-            self.on_over(why)
+        if self.on_over is None:
+            return  # it is about to be refused by somebody who can say why
+        # Some answer 404 to every GET: they have nothing to stream.
+        is_asked = request.method == "POST" or self._streams
+        if status == 404 and is_asked and "mcp-session-id" in request.headers:
+            raise Ended("the server has ended our session (HTTP status 404)")
+        # The old transport writes nothing any more after an error.
+        if status == 401 or (self.server.transport == "sse" and request.method == "POST"):
+            raise Ended(f"{self.server.target} answered {status}")
 
     def failed(self, method: str, error: httpx2.RequestError, *, mid_stream: bool = False) -> None:
         """A request failed, or the stream that answers it.
@@ -85,23 +86,23 @@ class HttpTransport:
         """
         if (
             (method == "POST" and not mid_stream)
-            or isinstance(error, httpx2.ConnectError | BodyTooLong)
+            or isinstance(error, httpx2.ConnectError | Ended)
             or self.server.transport == "sse"
-        ):
-            self.lose(describe(error, self.server))
+        ) and self.on_over is not None:
+            self.on_over(describe(error, self.server))
 
 
 def describe(error: httpx2.HTTPError, server: Server) -> str:
     """In our words: those of the library may quote the URL, and with it a secret."""
-    if isinstance(error, BodyTooLong):
+    if isinstance(error, Ended):
         return str(error)
     if isinstance(error, httpx2.HTTPStatusError):
         return f"{server.target} answered {error.response.status_code}"
     return f"cannot reach {server.target}: {error or type(error).__name__}"
 
 
-class BodyTooLong(httpx2.TransportError):
-    """A body, or an event of a stream, longer than ``limits.message``; ends the connection."""
+class Ended(httpx2.TransportError):
+    """What the peer said, or how long it was, ends the connection."""
 
 
 @attrs.define(eq=False)
@@ -133,20 +134,28 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def _measure(self, chunk: bytes) -> None:
         limit = self._transport.limit
-        self._size += len(chunk)
         if self._is_stream:
-            seen = self._end + chunk
-            event = max(map(seen.rfind, (b"\n\n", b"\r\r", b"\n\r\n")))
-            if event >= 0:
-                self._size = len(seen) - event
-            self._end = seen[-2:]
             if self._transport.server.transport == "sse":
                 limit = min(limit, OLD_EVENT)
-        if self._size > limit:
-            raise BodyTooLong(f"message too long (limit {limit} bytes)")
+            # The end of an event may be cut in two.
+            seen = self._end + chunk
+            first, *others = _BLANK_LINE.split(seen)
+            longest = self._size - len(self._end) + len(first)
+            self._size = len(others[-1]) if others else longest
+            self._end = seen[-2:]
+        else:
+            longest = self._size = self._size + len(chunk)
+        if longest > limit:
+            raise Ended(f"message too long (limit {limit} bytes)")
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """For all connections: reading them takes 40 ms, in which nobody else can do anything."""
+    return httpx2.create_ssl_context()
 
 
 class _Client(httpx2.AsyncClient):
@@ -158,6 +167,7 @@ class _Client(httpx2.AsyncClient):
         headers["accept-encoding"] = "identity"
         super().__init__(
             headers=headers,
+            verify=_certificates(),
             timeout=httpx2.Timeout(PATIENCE, read=None, pool=None),
             # Every call under way has a connection of its own; `limits.calls` bounds them.
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
@@ -177,7 +187,7 @@ class _Client(httpx2.AsyncClient):
 class _Sendable:
     """Messages to the SDK, which takes what JSON cannot say for the end of the connection.
 
-    Closing is left to the SDK: an answer that comes while it ends the session finds its streams open.
+    Closing is left to the SDK: an answer that comes while it ends the session finds them open.
     """
 
     _inner: Any
@@ -185,9 +195,9 @@ class _Sendable:
     async def send(self, item: SessionMessage) -> None:
         try:
             data = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+            json.dumps(data, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
-            # A lone surrogate, a number that is none, a hundred levels.
+            # A lone surrogate, hundreds of levels.
             raise MCPError(
                 code=INVALID_PARAMS, message=f"cannot be sent over HTTP: {error}"
             ) from None

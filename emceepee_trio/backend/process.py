@@ -82,7 +82,6 @@ class Process:
     failure: str | None = attrs.field(default=None, init=False)
     _writing: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _written: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _is_writing: bool = attrs.field(default=False, init=False)
     _stderr_read: trio.Event = attrs.field(factory=trio.Event, init=False)
     _over: trio.Event = attrs.field(factory=trio.Event, init=False)
     _left: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -204,20 +203,18 @@ class Process:
         gone = suppress(trio.BrokenResourceError, trio.ClosedResourceError)
         with self._writing, self._queued, gone:
             async for message in self._queued:
-                self._is_writing = True
                 await self._stdin.send_all(_dump(message))
-                self._is_writing = False
         self._stdin.close()
         self._written.set()
-
 
     def _write_now(self, message: SessionMessage) -> bool:
         """Write a short line at once, if nobody is in front and the pipe has room.
 
         The kernel takes so short a line whole or not at all. Saves three task switches a call.
         """
-        queue = self._queued.statistics()
-        if self._is_writing or queue.tasks_waiting_send or self._stdin.fileno() == -1:
+        # A writer that does not wait is writing, or about to: what it was handed is in front of us.
+        idle = self._queued.statistics().tasks_waiting_receive
+        if not idle or self._stdin.fileno() == -1:
             return False
         line = _dump(message)
         if len(line) > select.PIPE_BUF:

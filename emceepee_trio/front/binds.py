@@ -159,7 +159,7 @@ def _open_tcp(bind: Tcp) -> Iterator[Bound]:
     )
     addresses = list(dict.fromkeys((family, address[:2]) for family, *_, address in found))
     names = () if _is_address(bind.host) else (bind.host,)
-    port, missing = bind.port, None
+    port, missing, some = bind.port, None, False
     for family, (host, _) in addresses:
         try:
             sock = _tcp_socket(family, str(host), port)
@@ -169,9 +169,9 @@ def _open_tcp(bind: Tcp) -> Iterator[Bound]:
                 raise
             missing = error
             continue
-        port = sock.getsockname()[1]
+        port, some = sock.getsockname()[1], True
         yield Bound(sock, names)
-    if port == 0 and missing is not None:
+    if missing is not None and not some:
         raise missing
 
 

@@ -83,20 +83,22 @@ class McpEndpoint:
             client.streams.standalone.drop_reader()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, principal: str) -> None:
-        headers, method = headers_of(scope), scope["method"]
-        allowed = "POST" if _says_modern(headers) else "GET, POST, DELETE, OPTIONS"
+        headers = headers_of(scope)
+        is_modern = _says_modern(headers)
         try:
-            if method not in allowed.split(", ") or method == "OPTIONS":
-                allow = (b"allow", allowed.encode())
-                raise Refused(405, f"{method} is not supported here", headers=[allow])
-            if method == "POST":
-                await self._post(scope, headers, receive, send, principal)
-            elif method == "GET":
-                await self._get(headers, receive, send, principal)
-            else:
-                client = self._client(headers.get(SESSION_HEADER), principal)
-                self.manager.end(client.session, "DELETE")
-                await send_bytes(send, 200)
+            match scope["method"]:
+                case "POST":
+                    await self._post(scope, headers, receive, send, principal)
+                case "GET" if not is_modern:
+                    await self._get(headers, receive, send, principal)
+                case "DELETE" if not is_modern:
+                    client = self._client(headers.get(SESSION_HEADER), principal)
+                    self.manager.end(client.session, "DELETE")
+                    await send_bytes(send, 200)
+                case method:
+                    allow = b"POST, OPTIONS" if is_modern else b"GET, POST, DELETE, OPTIONS"
+                    refused = f"{method} is not supported here"
+                    raise Refused(405, refused, headers=[(b"allow", allow)])
         except Refused as refused:
             await send_json(send, refused.status, refused.body, refused.headers)
         except ClientGone:
@@ -139,6 +141,8 @@ class McpEndpoint:
         _check_version(headers)
         if isinstance(data, list) and incarnation.version != BATCHES:
             raise Refused(400, f"batches exist only in protocol version {BATCHES}")
+        if any(isinstance(message, JSONRPCRequest) for message in messages):
+            client.session.used = True
         await self._exchange(client, incarnation, messages, receive, send)
 
     async def _initialize(

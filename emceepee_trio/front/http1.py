@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import h11
+import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol.events import Event as StreamEvent
@@ -95,6 +96,8 @@ class Http1(H11Protocol):
     async def stream_send(self, event: StreamEvent) -> None:
         """What the app of a request says."""
         if self._refused or self._owner.is_over:
+            # Or an app that does nothing but send would never hear that it should stop.
+            await trio.lowlevel.checkpoint()
             return
         if isinstance(event, Response) and self.context.terminated.is_set():
             headers = [*event.headers, (b"connection", b"close")]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -30,6 +30,8 @@ from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
+    CancelledNotification,
+    CancelledNotificationParams,
     JSONRPCNotification,
     JSONRPCRequest,
     ServerCapabilities,
@@ -43,6 +45,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from .. import logs
 from ..errors import LimitReached, ToolError, UnknownTool
+from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.registry import TOOLS, Request, Tool
@@ -95,6 +98,8 @@ class Front:
     manager: SessionManager
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
+    deliver: Callable[[Delivery], None] = Delivery.commit
+    """What becomes of the events in a response; a transport that can still lose it takes them."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
 
@@ -185,7 +190,7 @@ class Front:
             # The dispatcher is about to learn it, and will write nothing.
             delivery.give_back()
             await trio.sleep_forever()
-        delivery.commit()
+        self.deliver(delivery)
         return enveloped(context, result)
 
     async def _run_tool(
@@ -277,6 +282,8 @@ async def _listen(
     assert context.request_id is not None
     await context.session.send_notification(acknowledged, context.request_id)
     await context.lifespan_context.draining.wait()
+    over = CancelledNotificationParams(request_id=context.request_id, reason="shutting down")
+    await context.session.send_notification(CancelledNotification(params=over), context.request_id)
     return enveloped(context, {"_meta": meta})
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -43,6 +44,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from ..errors import UnknownTool
+from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..tools.registry import TOOLS
 from .mcp import Front, mcp_server
@@ -85,6 +87,7 @@ class _Exchange:
     message_metadata: None = attrs.field(default=None, init=False)
     can_send_request: bool = attrs.field(default=False, init=False)
     cancel_requested: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _delivery: Delivery | None = attrs.field(default=None, init=False)
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -103,6 +106,18 @@ class _Exchange:
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         raise NotImplementedError("front.progress reports by itself")
+
+    def carry(self, delivery: Delivery) -> None:
+        """The answer is going to tell of these events."""
+        self._delivery = delivery
+
+    def settle(self, *, is_told: bool) -> None:
+        """What becomes of them, if nothing has yet."""
+        delivery, self._delivery = self._delivery, None
+        if delivery is not None and is_told:
+            delivery.commit()
+        elif delivery is not None:
+            delivery.give_back()
 
     def finish(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         self.answer = answer
@@ -146,9 +161,9 @@ class Modern:
         if self._draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
-        front = Front(session, self.manager, draining=self._draining)
-        front.observe(message)
         exchange = _Exchange(message.id)
+        front = Front(session, self.manager, self._draining, exchange.carry)
+        front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
         )
@@ -164,6 +179,7 @@ class Modern:
                     lifespan_state=front,
                 )
             except Exception as error:  # noqa: BLE001  # the SDK's own mapping to an answer
+                exchange.settle(is_told=False)
                 said = modern_error_data(error)
                 exchange.finish(JSONRPCError(jsonrpc="2.0", id=message.id, error=said))
             else:
@@ -177,11 +193,14 @@ class Modern:
             nursery.cancel_scope.cancel("client is gone")
 
         with session.busy():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(watch)
-                nursery.start_soon(handle)
-                await _respond(exchange, send)
-                nursery.cancel_scope.cancel("answered")
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(watch)
+                    nursery.start_soon(handle)
+                    await _respond(exchange, send)
+                    nursery.cancel_scope.cancel("answered")
+            finally:
+                exchange.settle(is_told=False)
 
 
 async def _respond(exchange: _Exchange, send: Send) -> None:
@@ -189,7 +208,8 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
         while exchange.answer is None and not exchange.said:
             await exchange.news.wait()
     if exchange.answer is not None and not exchange.said:
-        await send_json(send, _status(exchange.answer), dump(exchange.answer))
+        status, body = _status(exchange.answer), dump(exchange.answer)
+        await _hand_over(exchange, partial(send_json, send, status, body))
         return
     await start_events(send)
     while True:
@@ -201,7 +221,17 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
             await exchange.news.wait()
         if silence.cancelled_caught:
             await send_event(send, KEEP_ALIVE)
-    await send({"type": "http.response.body", "body": event(dump(exchange.answer))})
+    end = {"type": "http.response.body", "body": event(dump(exchange.answer))}
+    await _hand_over(exchange, partial(send, end))
+
+
+async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) -> None:
+    """Write the answer, unless the client is known to be gone."""
+    await trio.lowlevel.checkpoint_if_cancelled()
+    # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
+    exchange.settle(is_told=True)
+    with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
+        await write()
 
 
 def _status(answer: JSONRPCResponse | JSONRPCError) -> int:

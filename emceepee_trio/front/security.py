@@ -11,11 +11,11 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import attrs
 
 from ..config import Http
+from .authority import DEFAULT_PORTS, Authority, Origin, address_of, spelled
 from .wire import Refused, Scope
 
 Header = tuple[bytes, bytes]
@@ -36,68 +36,10 @@ ALLOWED_HEADERS = (
 """That pages may send; and any other ``Mcp-*`` they ask for."""
 EXPOSED_HEADERS = b"Mcp-Session-Id, WWW-Authenticate"
 
-_AUTHORITY = r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?"
-_HOST = re.compile(_AUTHORITY)
-_ORIGIN = re.compile(rf"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://{_AUTHORITY}")
 _MCP_HEADER = re.compile(r"mcp-[!#$%&'*+.^_`|~0-9a-z-]+", re.IGNORECASE)
 _BEARER = re.compile(r"bearer +([!-~]+)", re.IGNORECASE)
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SINGLE = (b"host", b"origin", b"authorization")
-
-
-@attrs.frozen
-class Authority:
-    """A host and perhaps a port, in the one spelling in which they can be compared."""
-
-    host: str
-    port: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Authority | None:
-        match = _HOST.fullmatch(text)
-        return cls._of(match) if match else None
-
-    @classmethod
-    def _of(cls, match: re.Match[str]) -> Authority | None:
-        port = None if match["port"] is None else int(match["port"])
-        host = _spelled(match["six"] or match["name"])
-        if host is None or not (port is None or 0 < port < 65536):
-            return None
-        if match["six"] is not None and _address(match["six"]) is None:
-            return None
-        return cls(host, port)
-
-
-@attrs.frozen
-class Origin:
-    """Where a page comes from."""
-
-    scheme: str
-    host: str
-    port: int | None
-
-    @classmethod
-    def parse(cls, text: str) -> Origin | None:
-        match = _ORIGIN.fullmatch(text)
-        authority = Authority._of(match) if match else None
-        if match is None or authority is None:
-            return None
-        scheme = match["scheme"].lower()
-        return cls(scheme, authority.host, authority.port or _DEFAULT_PORTS.get(scheme))
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def _spelled(host: str) -> str | None:
-    address = _address(host)
-    return str(address) if address is not None else host.lower().removesuffix(".") or None
 
 
 @attrs.frozen
@@ -138,7 +80,7 @@ class Security:
         origins = map(Origin.parse, http.allowed_origins)
         return cls(
             tokens,
-            frozenset(spelled for name in names if (spelled := _spelled(name))),
+            frozenset(ours for name in names if (ours := spelled(name))),
             frozenset(host for host in hosts if host is not None),
             frozenset(origin for origin in origins if origin is not None),
         )
@@ -186,7 +128,7 @@ class Security:
     def _may_call(self, origin: Origin, host: Authority, server: Authority | None) -> bool:
         if origin in self._origins:
             return True
-        default = _DEFAULT_PORTS.get(origin.scheme)
+        default = DEFAULT_PORTS.get(origin.scheme)
         if default is None:
             return False
         if (origin.host, origin.port) == (host.host, host.port or default):
@@ -256,9 +198,9 @@ def _server(scope: Scope) -> Authority | None:
     if server is None or server[1] is None:
         return None
     host, port = server
-    return Authority(_spelled(host.partition("%")[0]) or host, port)
+    return Authority(spelled(host.partition("%")[0]) or host, port)
 
 
 def _is_loopback(server: Authority) -> bool:
-    address = _address(server.host)
+    address = address_of(server.host)
     return address is not None and address.is_loopback

@@ -9,7 +9,6 @@ anybody got it is counted, and the next delivery says so. Waiting is the feed's 
 
 from __future__ import annotations
 
-import enum
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,19 +25,18 @@ TRIGGERS = 1000
 """Wake-ups remembered for waiters that are slow to run."""
 
 
-class _At(enum.Enum):
-    PENDING = 0
-    TAKEN = 1
-    DELIVERED = 2
-
-
 @attrs.define(eq=False)
 class _Kept:
     event: Event
     until: float
     """On trio's clock."""
-    at: _At = _At.PENDING
-    taker: Delivery | None = None
+    outgoing: int = 0
+    """Responses that are on their way with it; more than one only if asked for again."""
+    delivered: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        return not self.outgoing and not self.delivered
 
 
 @attrs.frozen
@@ -64,22 +62,21 @@ class Delivery:
         """The response is handed to the transport."""
         self._settle()
         for kept in self._shown:
-            kept.at = _At.DELIVERED
+            kept.delivered = True
 
     def give_back(self) -> None:
         """The response will not be written."""
         self._settle()
         self._owner._lost += self.lost
         for kept in self._shown:
-            # Not what another delivery has taken, nor what one with a cursor has brought already.
-            if kept.taker is self and kept.at is _At.TAKEN:
-                kept.at = _At.PENDING
-                if kept.event.id not in self._owner._kept:
-                    self._owner._lost += 1  # evicted while it was on its way
+            if kept.is_pending and kept.event.id not in self._owner._kept:
+                self._owner._lost += 1  # evicted while it was on its way
 
     def _settle(self) -> None:
         assert not self._settled, "a delivery is settled once"
         self._settled = True
+        for kept in self._shown:
+            kept.outgoing -= 1
 
     def to_json(self) -> list[dict[str, Any]]:
         return [event_json(event) for event in self.events]
@@ -121,7 +118,7 @@ class Events:
         for kept in self._kept.values():
             first = kept.event
             if (
-                kept.at is _At.PENDING
+                kept.is_pending
                 and first.server == server
                 and isinstance(first.happening, Notification)
                 and first.happening.method == happening.method
@@ -141,7 +138,7 @@ class Events:
     def _drop(self, event_id: str) -> None:
         kept = self._kept.pop(event_id)
         self._bytes -= kept.event.size
-        if kept.at is _At.PENDING:
+        if kept.is_pending:
             self._lost += 1
             logs.write("warn", "event_store_eviction", session=self.session, evicted_count=1)
 
@@ -158,7 +155,7 @@ class Events:
 
     @property
     def has_pending(self) -> bool:
-        return self._lost > 0 or any(kept.at is _At.PENDING for kept in self._kept.values())
+        return self._lost > 0 or any(kept.is_pending for kept in self._kept.values())
 
     def has_after(self, last_event_id: str) -> bool:
         """Whether :meth:`take_after` would have anything to say."""
@@ -167,7 +164,7 @@ class Events:
     def take(self) -> Delivery:
         """The oldest pending events, as many as one delivery carries; the first always fits."""
         size = MAX_DELIVERY_BYTES
-        pending = [kept for kept in self._kept.values() if kept.at is _At.PENDING]
+        pending = [kept for kept in self._kept.values() if kept.is_pending]
         taken: list[_Kept] = []
         for kept in pending[:MAX_DELIVERY_EVENTS]:
             size -= kept.event.size
@@ -189,8 +186,7 @@ class Events:
         events = [kept.event for kept in taken]
         delivery = Delivery(events, more, lost, cursor_lost, self, taken)
         for kept in taken:
-            if kept.at is _At.PENDING:
-                kept.at, kept.taker = _At.TAKEN, delivery
+            kept.outgoing += 1
         return delivery
 
     def recent(self, server: str, at_most: int) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -17,7 +18,7 @@ from ..backend.connect import Eras
 from ..backend.process import PATIENCE
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
-from ..errors import EmceepeeError, LimitReached, ToolError
+from ..errors import ConnectFailed, EmceepeeError, LimitReached
 from ..model.ids import Ids
 from ..waits.slot import Slot
 from .registry import Registry
@@ -46,6 +47,8 @@ class SessionManager:
     _eras: Eras = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _opening: Counter[str] = attrs.field(factory=Counter, init=False)
+    """How many are about to be handed the session of that id: it makes no room for others."""
 
     def get(self, session_id: str) -> Session | None:
         """A living session. Not to be kept across a checkpoint: look it up again."""
@@ -61,14 +64,18 @@ class SessionManager:
             LimitReached: there are too many, and all of them have something under way.
             SessionFailed: it could not be opened, or no session is opened any more.
         """
-        for _ in range(TRIES):
-            slot = self._sessions.get(session_id)
-            if slot is None:
-                slot = self._start(session_id, principal, ends_when_idle)
-            session = await slot.wait_result()
-            # It may have ended while this task was on its way back here; then it takes a new one.
-            if self._sessions.get(session_id) is slot:
-                return session
+        self._opening[session_id] += 1
+        try:
+            for _ in range(TRIES):
+                slot = self._sessions.get(session_id)
+                if slot is None:
+                    slot = self._start(session_id, principal, ends_when_idle)
+                session = await slot.wait_result()
+                # It may have ended while this task was on its way back here: then it takes another.
+                if self._sessions.get(session_id) is slot:
+                    return session
+        finally:
+            self._opening -= Counter([session_id])
         raise SessionFailed(f"session {session_id} ends as soon as it is opened")
 
     def _start(self, session_id: str, principal: str, ends_when_idle: bool) -> Slot[Session]:
@@ -86,7 +93,7 @@ class SessionManager:
         limit = self.config.limits.sessions
         if len(self._sessions) < limit:
             return
-        idle = [session for session in self.sessions() if not session.has_work]
+        idle = [s for s in self.sessions() if not s.has_work and s.id not in self._opening]
         if not idle:
             raise LimitReached(
                 f"{limit} sessions are open and busy (limits.sessions); end one, or come back later"
@@ -258,10 +265,16 @@ def _same(session: Session, server: Server) -> Backend | None:
 async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
     try:
         return await backend.connection()
-    except ToolError:
-        if not keep_on_failure:
-            raise
-        return None
+    except ConnectFailed as error:
+        if keep_on_failure:
+            return None
+        # What it says of the next try is not true of a server that will not be there.
+        details = {k: v for k, v in (error.details or {}).items() if k != "next_retry_ms"}
+        raise ConnectFailed(
+            f"server {backend.server.name!r}: {backend.last_error}; it is not added, correct it "
+            "and add it again",
+            details,
+        ) from None
 
 
 async def _say_removed(

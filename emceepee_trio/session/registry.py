@@ -67,6 +67,9 @@ class Registry:
             raise ServerNotFound(not_found(name, self.visible(principal)))
         if name in self._configured():
             self._removed.add(name)
+            # Nor does what it has covered up come to light.
+            for added in self._added.values():
+                added.pop(name, None)
         else:
             del self._added[principal][name]
         return server

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import trio
-from fake_backends import Journal, raw
-from http_server import MODERN, QUIET, HttpServer, open_http_server
-from recording import running
 
 from emceepee_trio.backend import connect
 from emceepee_trio.backend.connect import Eras
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ProcessStarted, ProcessStopped
+from fake_backends import Journal, raw
+from http_server import MODERN, QUIET, HttpServer, open_http_server
+from recording import running
 
 pytestmark = QUIET
 

@@ -10,16 +10,16 @@ import anyio
 import httpx2
 import pytest
 import trio
-from fake_backends import raw
-from http_server import QUIET, HttpServer, Reply, Request, Spoil, open_http_server
 from mcp import MCPError
-from recording import running
 
 from emceepee_trio.backend.client import closed
 from emceepee_trio.backend.failures import LONGEST, NOT_A_BUG, Failure, explain
 from emceepee_trio.config import Server
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.states import BackendState
+from fake_backends import raw
+from http_server import QUIET, HttpServer, Reply, Request, Spoil, open_http_server
+from recording import running
 
 pytestmark = QUIET
 

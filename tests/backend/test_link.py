@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from fake_backends import Journal, raw, until
-from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from mcp import MCPError
-from recording import Running, running
 
 from emceepee_trio.backend.client import closed_under
 from emceepee_trio.config import Limits, Reconnect, Retry
@@ -26,6 +23,9 @@ from emceepee_trio.model.events import (
     ServerDisconnected,
 )
 from emceepee_trio.model.states import BackendState
+from fake_backends import Journal, raw, until
+from http_server import QUIET, HttpServer, Reply, Request, open_http_server
+from recording import Running, running
 
 pytestmark = QUIET
 

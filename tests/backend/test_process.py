@@ -278,6 +278,7 @@ async def test_an_endless_line_is_never_collected() -> None:
             assert await it.everything() == []
             assert it.process.failure == f"message too long (limit {limit} bytes)"
             await it.process.exited.wait()
+            assert it.process.exit == Exit(1, None)  # of a broken pipe: nobody had to be patient
         assert tracemalloc.get_traced_memory()[1] < 6 * limit
     finally:
         tracemalloc.stop()
@@ -503,6 +504,20 @@ async def test_who_sees_the_end_knows_the_exit_status_and_all_of_stderr(code: in
         assert it.stderr == [f"line {n}" for n in range(1000)]
 
 
+async def test_the_end_waits_for_a_child_that_closes_stdout_before_it_says_why() -> None:
+    script = """
+        note(1)
+        os.close(1)
+        time.sleep(0.2)
+        print("why", file=sys.stderr)
+        sys.exit(3)
+    """
+    async with child(script) as it:
+        assert numbers(await it.everything()) == [1]
+        assert it.process.exit == Exit(3, None)
+        assert it.stderr == ["why"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 async def test_a_child_killed_by_a_signal_says_which(number: signal.Signals) -> None:
     async with child(f"os.kill(os.getpid(), {int(number)})") as it:
@@ -557,6 +572,30 @@ async def test_a_dead_child_is_noticed_though_a_grandchild_holds_its_pipes(holde
     await holder.is_gone()
 
 
+async def test_who_writes_to_a_dead_child_learns_it_though_a_grandchild_holds_its_stdin(
+    holder: Holder,
+) -> None:
+    script = f"""
+        other = grandchild({HOLD_ON!r}, sys.argv[1], start_new_session=True)
+        note(1, pid=other.pid)
+        sys.stdin.readline()
+        note(2)
+    """
+
+    async def write(it: Child) -> None:
+        while True:  # more than the pipe holds
+            await it.send(request(1, text="x" * 1000))
+
+    async with child(script, holder.path) as it:
+        first = await it.receive()
+        with killed(first.params["pid"]):
+            await holder.is_there()
+            with pytest.raises(anyio.BrokenResourceError):
+                await write(it)
+            assert it.process.exit == Exit(0, None)
+    await holder.is_gone()
+
+
 async def test_a_grandchild_that_floods_the_pipes_of_a_dead_child_is_not_listened_to(
     holder: Holder,
 ) -> None:
@@ -566,13 +605,22 @@ async def test_a_grandchild_that_floods_the_pipes_of_a_dead_child_is_not_listene
         note(1, pid=other.pid)
         sys.stdin.readline()
     """
-    async with child(script, holder.path) as it:
+    async with child(script, holder.path) as it, trio.open_nursery() as nursery:
+        at_exit: list[int] = []
+
+        async def count() -> None:
+            await it.process.exited.wait()
+            at_exit.append(len(it.noise))
+
         first = await it.receive()
         with killed(first.params["pid"]):
             await holder.is_there()
+            nursery.start_soon(count)
             await it.send(request(1))
             assert await it.everything() == []
             assert it.process.exit == Exit(0, None)
+    heard = (len(it.noise) - at_exit[0]) * len("flood\n")
+    assert heard <= module.LEFT_OVER + 2 * module.CHUNK
     await holder.is_gone()
 
 
@@ -758,6 +806,21 @@ async def test_a_cancelled_sender_never_cuts_a_line() -> None:
     assert it.noise == []
 
 
+async def test_messages_keep_their_order_whatever_their_size() -> None:
+    script = """
+        note(0)
+        for line in sys.stdin:
+            note(json.loads(line)["id"])
+    """
+    sizes = [10_000, 1, 1, 100_000, 1, 5000, 5000, 1, 4096, 1]
+    async with child(script) as it:
+        await it.receive()
+        for number, size in enumerate(sizes):
+            await it.send(request(number, text="x" * size))
+        it.process.writes.close()
+        assert numbers(await it.everything()) == list(range(len(sizes)))
+
+
 async def test_a_child_that_never_reads_can_be_left() -> None:
     async with child(STUBBORN, patience=0.05) as it:
         await it.receive()
@@ -865,6 +928,20 @@ async def test_a_callback_that_raises_ends_the_block_and_the_child() -> None:
     with pytest.RaisesGroup(ZeroDivisionError):
         async with child(STUBBORN, on_stderr=on_stderr) as it:
             await trio.sleep_forever()
+    assert it.is_gone()
+
+
+async def test_of_two_errors_neither_hides_the_other() -> None:
+    def on_stderr(line: str) -> None:
+        raise ZeroDivisionError(line)
+
+    script = """
+        sys.stdin.read()
+        print("bye", file=sys.stderr)
+    """
+    with pytest.RaisesGroup(LookupError, pytest.RaisesGroup(ZeroDivisionError)):
+        async with child(script, on_stderr=on_stderr) as it:
+            raise LookupError
     assert it.is_gone()
 
 

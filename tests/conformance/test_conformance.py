@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+
 from outside import CONFORMANCE, Npm, install
 from served import serve
 
@@ -73,7 +74,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield daemon.url
 
 
-@pytest.mark.conformance
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_scenario_passes_or_is_listed_as_not_applicable(
     npm: Npm, url: str, revision: str, tmp_path: Path

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
 from outside import INSPECTOR, SDK_1, SDK_2, Npm, install
 
 HERE = Path(__file__).parent

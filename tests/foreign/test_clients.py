@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from emceepee_trio.tools import all_tools
 from fake_backends import demo, raw
 from outside import Npm
 from served import Daemon, serve
-
-from emceepee_trio.tools import all_tools
 
 Json = dict[str, Any]
 

@@ -32,12 +32,13 @@ async def test_an_added_server_is_connected_and_used(
         assert tools[:2] == ["echo", "unknown_content"]
         assert capabilities["experimental"] == {"vendor/thing": {"x": 1}}
         assert (await emceepee.execute("new", "echo", {"text": "there"})).text == "there"
-        happened = [event["type"] for event in emceepee.events]
-        assert happened == ["process_started", "server_connected", "server_added"]
-        added = emceepee.events[-1]
-        target = " ".join([sys.executable, SCRIPT, *its_era])
-        assert added["server"] == "new"
-        assert added["data"] == {"name": "new", "target": target, "addedBy": "tests"}
+        # Others of the same principal are told who added it; there are none on stdio.
+        assert [(event["type"], event["server"]) for event in emceepee.events] == [
+            ("process_started", "new"),
+            ("server_connected", "new"),
+        ]
+        (listed,) = (await emceepee.says("list_servers"))["servers"]
+        assert listed["target"] == " ".join([sys.executable, SCRIPT, *its_era])
 
 
 async def test_a_server_without_tools_or_instructions_says_so_little(connect: Open) -> None:
@@ -57,7 +58,9 @@ async def test_a_server_that_cannot_be_reached_leaves_nothing_behind(
         error = await emceepee.fails("add_server", name="new", **server)
         assert error == {
             "code": "TOOL_ERR_CONNECT_FAILED",
-            "message": Like("server 'new': process exited .code 5. before it answered; .*"),
+            "message": "server 'new': process exited (code 5) before it answered; it said: raw: "
+            "cannot start, the configuration is missing; it is not added, correct it and add it "
+            "again",
             "details": {
                 "stderr": ["raw: cannot start, the configuration is missing"] * 2,
                 "code": 5,
