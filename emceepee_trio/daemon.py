@@ -105,7 +105,8 @@ async def run(binds: Sequence[Bind], read: Read, announce: Announce) -> None:
                 async with open_daemon(
                     settings, sockets, lambda: not drain.started.is_set()
                 ) as daemon:
-                    nursery.start_soon(_obey, signals, daemon, drain, read)
+                    # Outlives the daemon, which has ended when the last signals are taken.
+                    nursery.start_soon(_obey, signals, daemon, drain, read)  # noqa: ASYNC111
                     announce(settings, sockets)
                     logs.write("info", "listening", addresses=list(map(str, sockets)))
                     systemd.ready()

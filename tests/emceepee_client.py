@@ -100,13 +100,13 @@ def check_log(stderr: Path) -> None:
 # -- an answer ------------------------------------------------------------------------------------
 
 
-def _context(block: Json, *keys: str) -> Any:
-    """The object in a text block that has one of these keys, if it is one."""
+def _context(block: Json, key: str) -> Any:
+    """The object in a text block that has this key, if it is one."""
     try:
         said = json.loads(block["text"]) if block.get("type") == "text" else None
     except ValueError:
         return None
-    return said if isinstance(said, dict) and set(keys) & said.keys() else None
+    return said if isinstance(said, dict) and key in said else None
 
 
 @attrs.frozen
@@ -129,7 +129,7 @@ class Answer:
             content.pop()
             assert list(said) == ["pending_client_action"]
             pending = said["pending_client_action"]
-        if content and (said := _context(content[-1], "events_since_last_response", "more")):
+        if content and (said := _context(content[-1], "events_since_last_response")):
             content.pop()
             assert said.keys() <= {"events_since_last_response", "more", "events_lost"}
             news = said
@@ -376,6 +376,17 @@ class Lines:
     async def call(self, request_id: Any, tool: str, /, **arguments: Any) -> Answer:
         said = await self.request(request_id, "tools/call", {"name": tool, "arguments": arguments})
         return Answer.of(said["result"])
+
+    async def execute(
+        self, server: str, tool: str, args: Mapping[str, Any] | None = None, /, **options: Any
+    ) -> Answer:
+        asked = {"server": server, "tool": tool, "args": args or {}, **options}
+        return await self.call(f"{server}/{tool}", "execute_tool", **asked)
+
+    async def pid(self, server: str) -> int:
+        """Of its process, which has started."""
+        status = await self.call(f"status of {server}", "get_server_status", server=server)
+        return int(status.json["process"]["pid"])
 
     async def end(self, how: signal.Signals | None = None) -> int:
         """End its input, or send it a signal; its exit code."""

@@ -23,8 +23,10 @@ CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
 SDK_2 = "@modelcontextprotocol/client@2.4.0"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+NODE_SINCE = (22, 19)
+"""What the packages ask for."""
 NODE = "22.23.3"
-"""Brought by npm where there is none of this major version or a later one."""
+"""Brought by npm where there is no such Node."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -85,11 +87,18 @@ def install(folder: Path, *packages: str) -> Npm:
     """Install packages, and Node if that of the system is too old."""
     npm = find("npm")
     node = shutil.which("node")
-    if node is None or _major(node) < int(NODE.split(".", maxsplit=1)[0]):
+    if node is None or _version(node) < NODE_SINCE:
         bringer = f"node-{sys.platform}-{_architecture()}"
         packages = (*packages, f"{bringer}@{NODE}")
         node = str(folder / "node_modules" / bringer / "bin" / "node")
-    options = ("--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund")
+    options = (
+        "--no-save",
+        "--no-package-lock",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--prefer-offline",
+    )
     try:
         done = subprocess.run(
             [npm, "install", "--prefix", str(folder), *options, *packages],
@@ -106,10 +115,9 @@ def install(folder: Path, *packages: str) -> Npm:
     return Npm(folder, node)
 
 
-def _major(node: str) -> int:
+def _version(node: str) -> tuple[int, ...]:
     said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)\.", said)
-    return int(found[1]) if found else 0
+    return tuple(map(int, re.findall(r"\d+", said)))
 
 
 def _architecture() -> str:

@@ -112,9 +112,9 @@ class Backend:
                 await link.ended.wait()
             elif link.failure is not None:
                 self._failed(link.failure)
-            if link.leaving is None:
-                with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
-                    await self._wanted.wait()
+            # Who left the link wants what comes next.
+            with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
+                await self._wanted.wait()
             self.next_try = None
 
     def _plan(self, failure: Failure | None) -> None:
@@ -198,7 +198,6 @@ class Backend:
         """*link*, which was connected, is over; from here on callers wait for the next one."""
         self.client = self.connected_at = None
         self._try = Slot()
-        self.catalog.all_stale()
         if self._leaving is not None:
             return
         if link.leaving is not None:

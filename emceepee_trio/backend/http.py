@@ -21,6 +21,7 @@ from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._context_streams import ContextReceiveStream
+from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_PARAMS
 
@@ -75,9 +76,15 @@ class HttpTransport:
         is_asked = request.method == "POST" or self._streams
         if status == 404 and is_asked and "mcp-session-id" in request.headers:
             raise Ended("the server has ended our session (HTTP status 404)")
-        # The old transport writes nothing any more after an error.
-        if status == 401 or (self.server.transport == "sse" and request.method == "POST"):
+        if status == 401:
             raise Ended(f"{self.server.target} answered {status}")
+
+    async def check_written(self, response: httpx2.Response) -> None:
+        """The old transport writes nothing any more after an error, and does not say so."""
+        is_followed = next_request_within_origin(response) is not None
+        if not (response.is_success or is_followed):
+            await response.aclose()
+            raise Ended(f"{self.server.target} answered {response.status_code}")
 
     def failed(self, method: str, error: httpx2.RequestError, *, mid_stream: bool = False) -> None:
         """A request failed, or the stream that answers it.
@@ -177,7 +184,10 @@ class _Client(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
-            return await super().send(request, **options)
+            response = await super().send(request, **options)
+            if request.method == "POST" and self._noting.server.transport == "sse":
+                await self._noting.check_written(response)
+            return response
         except httpx2.RequestError as error:
             self._noting.failed(request.method, error)
             raise

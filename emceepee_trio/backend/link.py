@@ -134,12 +134,8 @@ class Link:
     def _over(self) -> None:
         """Nothing will come any more. Called once for each transport."""
         process = self.process
-        self._crashed = (
-            self.leaving is None
-            and process is not None
-            and process.exit is not None
-            and process.failure is None
-        )
+        is_gone = process is not None and process.exit is not None
+        self._crashed = is_gone and self.leaving is None
         self._lose()
 
     def _lose(self) -> None:

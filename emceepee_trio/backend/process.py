@@ -230,10 +230,11 @@ class Writes:
     """What a dispatcher takes for a write stream."""
 
     _queue: MemoryObjectSendStream[SessionMessage]
-    _write_now: Callable[[SessionMessage], bool]
+    write_now: Callable[[SessionMessage], bool] = attrs.field(init=False)
+    """Of the child, once there is one."""
 
     async def send(self, message: SessionMessage) -> None:
-        if self._closed or not self._write_now(message):
+        if self._closed or not self.write_now(message):
             await self._queue.send(message)
 
     @property
@@ -277,7 +278,7 @@ async def open_process(
     assert isinstance(child.stderr, FdStream)
     parsed, reads = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     queue, queued = anyio.create_memory_object_stream[SessionMessage](0)
-    writes = Writes(queue, lambda message: process._write_now(message))
+    writes = Writes(queue)
     process = Process(
         pid=child.pid,
         reads=reads,
@@ -292,6 +293,7 @@ async def open_process(
         on_stderr=on_stderr,
         on_noise=on_noise,
     )
+    writes.write_now = process._write_now
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(process._run)

@@ -66,7 +66,9 @@ class App:
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         answer.headers = self.security.admit(scope)
         if scope["method"] == "OPTIONS":
-            await answer({"type": "http.response.start", "status": 204, "headers": preflight(scope)})
+            await answer(
+                {"type": "http.response.start", "status": 204, "headers": preflight(scope)}
+            )
             await answer({"type": "http.response.body"})
             return
         principal = self.security.principal(scope)

@@ -122,6 +122,8 @@ async def test_a_server_that_dies_of_the_probe_is_started_again(journal: Journal
             ]
             stopped = it.host.all(ProcessStopped)[0]
             assert (stopped.pid, stopped.exit_code) == (it.host.all(ProcessStarted)[0].pid, 1)
+            await it.call("echo")
+            assert len(it.host.story) == 4
         assert list(eras.values()) == ["handshake"]
         async with running(entry, eras=eras) as it:
             await it.backend.connection()

@@ -12,10 +12,9 @@ import trio.testing
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS
 
-from emceepee_trio.backend.http import OLD_EVENT
 from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.errors import ConnectFailed
-from emceepee_trio.model.events import ServerConnected, ServerDisconnected
+from emceepee_trio.model.events import ServerDisconnected
 from http_server import GONE, MODERN, QUIET, HttpServer, Reply, Request, open_http_server
 from recording import Running, running
 
@@ -52,10 +51,13 @@ async def test_the_headers_of_an_entry_go_with_every_request() -> None:
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
-async def test_secrets_do_not_get_into_logs(path: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("status", [307, 500])
+async def test_secrets_do_not_get_into_logs(
+    path: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     async def spoil(request: Request, reply: Reply) -> bool:
         if request.method == "tools/call":
-            await reply.whole(500)
+            await reply.whole(status, location=f"http://elsewhere.example/?key={SECRET}")
         return request.method == "tools/call"
 
     caplog.set_level("DEBUG", "emceepee_trio")
@@ -254,83 +256,3 @@ async def test_a_stream_may_be_of_any_length_but_its_events_may_not(end: bytes, 
                 await stream.data(b"x" * LIMIT)
             lost = await it.host.wait_for(ServerDisconnected)
             assert lost.reason == f"message too long (limit {LIMIT} bytes)"
-
-
-# -- the old transport ---------------------------------------------------------------------------
-
-
-def old(server: HttpServer) -> dict[str, Any]:
-    return {"url": server.url.replace("mcp", "sse")}
-
-
-async def test_the_old_transport_carries_calls_questions_and_progress() -> None:
-    seen: list[Any] = []
-    with trio.fail_after(GUARD):
-        async with open_http_server(HttpServer()) as server, running(old(server)) as it:
-            assert text(await it.call("echo", a="grüße")) == {"a": "grüße"}
-            async with trio.open_nursery() as nursery:
-
-                async def call() -> None:
-                    assert text(await it.call("ask"))["result"] == {"action": "decline"}
-
-                nursery.start_soon(call)
-                (await it.host.question()).respond({"action": "decline"})
-            client = await it.backend.connection()
-            params = {"name": "progress", "arguments": {}}
-            await client.request("tools/call", params, on_progress=seen.append)
-            assert [said["progress"] for said in seen] == [0, 1, 2]
-            # It is older than the question which era it is.
-            assert not server.of("server/discover")
-
-
-@pytest.mark.parametrize("how", ["status", "stream", "stopped"])
-async def test_the_old_transport_is_lost_at_once(how: str) -> None:
-    async def spoil(request: Request, reply: Reply) -> bool:
-        if request.method == "tools/call" and how == "status":
-            await reply.whole(500)
-            return True
-        return False
-
-    with trio.fail_after(GUARD):
-        async with (
-            open_http_server(HttpServer(spoil=spoil)) as server,
-            running(old(server) | LATER) as it,
-            trio.open_nursery() as nursery,
-        ):
-
-            async def call() -> None:
-                with pytest.raises(MCPError, match="Connection closed"):
-                    await it.call("never")
-                assert len(it.host.all(ServerDisconnected)) == 1
-
-            nursery.start_soon(call)
-            await server.wait_for("tools/call")
-            if how == "stream":
-                await server.listeners[0].hang_up()
-            elif how == "stopped":
-                await server.stop()
-    (lost,) = it.host.all(ServerDisconnected)
-    if how == "status":
-        assert lost.reason == f"{server.url.replace('mcp', 'sse')} answered 500"
-
-
-async def test_the_old_transport_is_connected_again() -> None:
-    entry = {"reconnect": Reconnect(base_delay_ms=10)}
-    with trio.fail_after(GUARD):
-        async with open_http_server(HttpServer()) as server, running(old(server) | entry) as it:
-            await it.backend.connection()
-            await server.listeners[0].hang_up()
-            await it.host.wait_for(ServerConnected, 2)
-            await it.call("echo")
-
-
-async def test_the_old_transport_has_a_smaller_limit_and_says_so() -> None:
-    with trio.fail_after(GUARD):
-        async with (
-            open_http_server(HttpServer()) as server,
-            running(old(server) | LATER) as it,
-        ):
-            with pytest.raises(MCPError, match="Connection closed"):
-                await it.call("big", size=OLD_EVENT)
-            (lost,) = it.host.all(ServerDisconnected)
-            assert lost.reason == f"message too long (limit {OLD_EVENT} bytes)"

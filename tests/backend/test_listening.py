@@ -240,6 +240,7 @@ async def test_a_handshake_backend_is_subscribed_to_again_one_by_one() -> None:
         async with open_http_server(HttpServer(spoil=spoil)) as server:
             async with running({"url": server.url}) as it:
                 await it.backend.connection()
+                await trio.testing.wait_all_tasks_blocked()  # there was nothing to restore
                 it.backend.subscriptions.update(("x://a", "x://b", "x://c"))
                 it.backend.log_level = "error"
                 await it.backend.reconnect()

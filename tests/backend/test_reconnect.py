@@ -87,6 +87,12 @@ async def test_a_url_is_connected_anew_before_the_old_connection_goes() -> None:
             await server.wait_for("DELETE")
             await it.call("echo")
             assert len(server.sessions) == 1
+            # The new one is watched as the old one was.
+            server.sessions.clear()
+            with pytest.raises(MCPError):
+                await it.call("echo")
+            assert it.backend.state is BackendState.RECONNECTING
+            await it.call("echo")
 
 
 async def test_the_old_connection_goes_on_if_the_new_one_fails() -> None:

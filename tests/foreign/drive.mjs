@@ -8,17 +8,15 @@ const call = (tool, args) => ({ name: tool, arguments: args });
 const demo = (tool, args, more) => call("execute_tool", { server: "demo", tool, args, ...more });
 const text = (result) => result.content[0].text;
 
-/** A fetch whose first event stream with progress breaks once some of it was read. */
+/** A fetch; the first event stream that answers a call breaks once it has told of progress. */
 function breaking(state) {
   return async (url, init) => {
     const headers = new Headers(init?.headers);
     if (init?.method === "GET" && headers.has("last-event-id")) state.resumed += 1;
     const response = await fetch(url, init);
     const kind = response.headers.get("content-type") ?? "";
-    if (init?.method !== "POST" || !kind.startsWith("text/event-stream") || !state.armed) {
-      return response;
-    }
-    state.armed = false;
+    const calls = init?.method === "POST" && init.body.includes('"tools/call"');
+    if (!calls || !kind.startsWith("text/event-stream") || state.broken) return response;
     let progressed = false;
     const body = response.body.pipeThrough(
       new TransformStream({
@@ -56,7 +54,7 @@ export async function basics(sdk, client) {
 
 /** The connection breaks in the middle of a call, and the SDK resumes its stream. */
 export async function resumed(sdk) {
-  const state = { armed: true, broken: false, resumed: 0 };
+  const state = { broken: false, resumed: 0 };
   const { client, transport } = await sdk.connect({ fetch: breaking(state) });
   const tokens = [];
   const onresumptiontoken = (token) => tokens.push(token);

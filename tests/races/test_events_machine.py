@@ -31,9 +31,14 @@ class Item:
     size: int
     until: float
     count: int = 1
-    at: str = "pending"  # taken, delivered, lost
-    taken_by: object = None
     kept: bool = True
+    on_its_way: int = 0
+    delivered: bool = False
+    lost: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        return self.kept and not self.on_its_way and not self.delivered
 
 
 @attrs.define(eq=False)
@@ -50,6 +55,7 @@ class Deliveries(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.under_way: list[Response] = []
         self.now = 0.0
         self.events = Events(
             new_ids(), lambda: self.now, lambda: 0.0, KEEP, KEEP_BYTES, KEEP_FOR, self.keep, "s"
@@ -69,12 +75,17 @@ class Deliveries(RuleBasedStateMachine):
 
     @property
     def pending(self) -> list[Item]:
-        return [item for item in self.kept if item.at == "pending"]
+        return [item for item in self.items if item.is_pending]
 
     def drop(self, item: Item) -> None:
         item.kept = False
-        if item.at == "pending":
-            item.at = "lost"
+        self.lose(item)
+
+    def lose(self, item: Item) -> None:
+        """If nobody has got it nor will."""
+        if not item.kept and not item.on_its_way and not item.delivered:
+            assert not item.lost
+            item.lost = True
             self.lost += 1
 
     def add(self, notice: tuple[str, str] | None) -> None:
@@ -136,28 +147,29 @@ class Deliveries(RuleBasedStateMachine):
         assert (delivery.more, delivery.lost) == (more, self.lost)
         assert delivery.cursor_lost is cursor_lost
         response = Response(delivery, expected, self.lost)
+        self.under_way.append(response)
         self.lost = 0
         for item in expected:
-            if item.at == "pending":
-                item.at, item.taken_by = "taken", response
+            item.on_its_way += 1
         return response
 
     @rule(response=consumes(responses))
     def written(self, response: Response) -> None:
         response.delivery.commit()
+        self.under_way.remove(response)
         self.lost_told += response.lost
         for item in response.items:
-            item.at = "delivered"
+            item.on_its_way -= 1
+            item.delivered = True
 
     @rule(response=consumes(responses))
     def not_written(self, response: Response) -> None:
         response.delivery.give_back()
+        self.under_way.remove(response)
         self.lost += response.lost
         for item in response.items:
-            if item.at == "taken" and item.taken_by is response:
-                item.at = "pending"
-                if not item.kept:
-                    self.drop(item)
+            item.on_its_way -= 1
+            self.lose(item)
 
     @rule(seconds=st.integers(1, 60))
     def time_passes(self, seconds: int) -> None:
@@ -175,13 +187,14 @@ class Deliveries(RuleBasedStateMachine):
         assert self.events._bytes == sum(item.size for item in self.kept)
 
     @invariant()
-    def nothing_is_unaccounted_for(self) -> None:
-        lost = [item for item in self.items if item.at == "lost"]
-        on_their_way = [item for item in self.items if item.at == "taken"]
-        delivered = [item for item in self.items if item.at == "delivered"]
-        told_in_flight = len(lost) - self.lost - self.lost_told
-        assert told_in_flight >= 0
-        assert len(self.items) == len(self.pending) + len(on_their_way) + len(delivered) + len(lost)
+    def nothing_is_lost_without_a_word(self) -> None:
+        for item in self.items:
+            fates = [item.is_pending, item.on_its_way > 0, item.delivered, item.lost]
+            # Only what was delivered before can also be on its way again.
+            assert sum(fates) == 1 or (item.delivered and fates == [False, True, True, False])
+        about_to_be_told = sum(response.lost for response in self.under_way)
+        lost = sum(item.lost for item in self.items)
+        assert lost == self.lost + self.lost_told + about_to_be_told
 
 
 TestDeliveries = Deliveries.TestCase

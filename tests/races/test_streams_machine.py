@@ -95,6 +95,9 @@ class Endpoint(TrioMachine):
         async def opened() -> AsyncGenerator[None]:
             async with open_world(PATIENT) as self.mcp:
                 yield
+                for _, log in self.connected():
+                    self.leave(log)
+                self.clock.autojump_threshold = 0  # the end may take its time
 
         return opened()
 

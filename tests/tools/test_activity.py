@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import trio
+
 from emceepee_client import TIMESTAMP, ULID, Answer, Emceepee, Like, Open
 from fake_backends import raw
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from emceepee_client import MODERN, Emceepee, Open, open_lines
 from fake_backends import raw
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+
 from emceepee_client import Between, Like, Open, is_running
 from fake_backends import Journal, raw
 
@@ -19,8 +19,7 @@ UNREACHABLE: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     ),
     "exits at once": (
         raw("--exit-at-once", 3) | NO_RESTART,
-        r"server 'bad': process exited \(code 3\) before it answered; it said: raw: cannot .*; "
-        "correct it, then call reconnect_server",
+        r"server 'bad': process exited \(code 3\) before .*said: raw: .*; correct it, then call .*",
         {"code": 3, "stderr": ["raw: cannot start, the configuration is missing"] * 2},
     ),
     "never answers": (
@@ -109,7 +108,7 @@ async def test_a_call_asks_for_the_next_try_now(connect: Open, journal: Journal)
     ],
 )
 async def test_every_tool_for_one_server_says_that_it_cannot_be_reached(
-    connect: Open, tmp_path: Path, tool: str, arguments: dict[str, Any]
+    connect: Open, tool: str, arguments: dict[str, Any]
 ) -> None:
     async with connect({"bad": raw("--exit-at-once", 3) | NO_RESTART}) as emceepee:
         key = "name" if tool == "reconnect_server" else "server"
@@ -118,9 +117,7 @@ async def test_every_tool_for_one_server_says_that_it_cannot_be_reached(
         assert error["details"]["code"] == 3
 
 
-async def test_a_request_that_is_no_tool_call_ends_with_its_patience(
-    connect: Open, tmp_path: Path
-) -> None:
+async def test_a_request_that_is_no_tool_call_ends_with_its_patience(connect: Open) -> None:
     """Nothing else could be promoted."""
     settings = {"limits": {"execute_timeout_ms": 400}}
     async with connect({"hanging": raw("--silent")}, **settings) as emceepee:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from emceepee_client import TIMESTAMP, ULID, Like, Open
 from fake_backends import Journal, demo, raw
 

@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 import pytest
+
 from emceepee_client import TIMESTAMP, ULID, Like, Open
 from fake_backends import Journal, demo, raw
 
@@ -266,10 +267,10 @@ async def test_a_task_that_waits_for_its_server_to_connect_can_be_cancelled(
         assert journal.of("notifications/cancelled") == []
 
 
-@pytest.mark.parametrize("timeout", [None, 0])
-async def test_a_call_to_a_disabled_server_fails(connect: Open, timeout: int | None) -> None:
+@pytest.mark.parametrize("as_a_task", [False, True])
+async def test_a_call_to_a_disabled_server_fails(connect: Open, as_a_task: bool) -> None:
     async with connect({"off": raw() | {"disabled": True}}) as emceepee:
-        if timeout == 0:
+        if as_a_task:
             task_id = await emceepee.start_task("off", "echo")
             error = await emceepee.fails("get_task_result", task_id=task_id)
         else:

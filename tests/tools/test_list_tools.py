@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from emceepee_client import Like, Open
 from fake_backends import Journal, demo, raw
 

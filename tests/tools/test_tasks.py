@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+
 from emceepee_client import TIMESTAMP, Answer, Like, Open
 from fake_backends import Journal, demo, raw
 
