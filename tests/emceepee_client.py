@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any, Literal
 
 import attrs
@@ -95,6 +97,22 @@ def log_lines(stderr: Path) -> list[Json]:
 
 def check_log(stderr: Path) -> None:
     assert not [line for line in log_lines(stderr) if "traceback" in line]
+
+
+# -- a command that ends by itself ----------------------------------------------------------------
+
+
+def run(*arguments: str | Path, stdin: str = "", **environment: str) -> CompletedProcess[str]:
+    """``emceepee`` with these arguments, in an environment of its own."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment},
+        timeout=GUARD,
+        check=False,
+    )
 
 
 # -- an answer ------------------------------------------------------------------------------------
@@ -384,9 +402,12 @@ class Lines:
         return await self.call(f"{server}/{tool}", "execute_tool", **asked)
 
     async def pid(self, server: str) -> int:
-        """Of its process, which has started."""
-        status = await self.call(f"status of {server}", "get_server_status", server=server)
-        return int(status.json["process"]["pid"])
+        """Of its process, once it has started."""
+        while True:
+            status = await self.call(f"status of {server}", "get_server_status", server=server)
+            if "process" in status.json:
+                return int(status.json["process"]["pid"])
+            await self.call("activity", "await_activity")
 
     async def end(self, how: signal.Signals | None = None) -> int:
         """End its input, or send it a signal; its exit code."""

@@ -59,8 +59,9 @@ class Npm:
 
     def environment(self) -> dict[str, str]:
         """Nothing of the user's is read, and nothing written, but in the folder."""
+        here = str(self.folder)
         path = os.pathsep.join([str(Path(self.node).parent), os.environ["PATH"]])
-        return {**os.environ, "PATH": path, "HOME": str(self.folder), "NO_COLOR": "1"}
+        return {**os.environ, "PATH": path, "HOME": here, "TMPDIR": here, "NO_COLOR": "1"}
 
     def program(self, name: str) -> list[str]:
         """What starts a program that one of the packages brings."""
@@ -103,6 +104,7 @@ def install(folder: Path, *packages: str) -> Npm:
         done = subprocess.run(
             [npm, "install", "--prefix", str(folder), *options, *packages],
             capture_output=True,
+            env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             text=True,
             timeout=GUARD,

@@ -14,6 +14,7 @@ from emceepee_trio.front.connection import App, Connection
 from emceepee_trio.front.listen import Drain, serve_http
 
 ANY_PORT = Tcp("127.0.0.1", 0)
+GUARD = 60
 
 
 @attrs.frozen
@@ -39,7 +40,8 @@ class Peer:
     async def more(self) -> bool:
         """Read on; False at the end."""
         try:
-            data = await self.stream.receive_some()
+            with trio.fail_after(GUARD):
+                data = await self.stream.receive_some()
         except trio.BrokenResourceError:
             return False
         self.came += data

@@ -38,12 +38,9 @@ class Server:
         async def send(message: Message) -> None:
             sent.append(message)
 
-        requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
-
         async def receive() -> Message:
-            for message in requests:
-                return message
             await trio.sleep_forever()
+            raise AssertionError
 
         scope = {
             "type": "http",

@@ -37,7 +37,7 @@ OLD_EVENT = 1024 * 1024
 
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 
-# Its tracebacks quote whole URLs, with their users and queries. What they say reaches us anyway.
+# What it logs of peers, with tracebacks and whole URLs, reaches us as errors. Ours are for bugs.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 

@@ -54,18 +54,20 @@ async def serve_stdio(config: Config) -> bool:
         False if the session ended before, which only a bug of ours can do.
     """
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async with open_sessions(config) as manager, trio.open_nursery() as nursery:
+        session = None
+        async with open_sessions(config) as manager:
+            async with trio.open_nursery() as nursery:
 
-            async def stop_on_signal() -> None:
-                async for _ in signals:
-                    nursery.cancel_scope.cancel("signal")
+                async def stop_on_signal() -> None:
+                    async for _ in signals:
+                        nursery.cancel_scope.cancel("signal")
 
-            nursery.start_soon(stop_on_signal)
-            session = await manager.ensure(SESSION, PRINCIPAL)
-            session.inner.start_soon(_until_over, nursery.cancel_scope)
-            await _serve(session, manager, config.limits.body)
-            nursery.cancel_scope.cancel("end of input")
-        return manager.get(SESSION) is not None
+                nursery.start_soon(stop_on_signal)
+                session = await manager.ensure(SESSION, PRINCIPAL)
+                session.inner.start_soon(_until_over, nursery.cancel_scope)
+                await _serve(session, manager, config.limits.body)
+                nursery.cancel_scope.cancel("end of input")
+            return session is None or manager.get(SESSION) is session
 
 
 async def _until_over(front: trio.CancelScope) -> None:
@@ -128,17 +130,17 @@ async def _take(front: Front, line: bytes, to_server: In, replies: Out) -> None:
         try:
             message = jsonrpc_message_adapter.validate_python(item, by_name=False)
         except ValidationError:
-            asked = isinstance(item, dict) and "method" in item
-            request_id = item.get("id") if asked else None
-            valid = isinstance(request_id, str | int) and not isinstance(request_id, bool)
-            if asked and "id" not in item:
-                continue  # a malformed notification has nobody to be told
-            await replies.send(
-                _refusal(request_id if valid else None, "not a JSON-RPC 2.0 message")
-            )
-        else:
+            message = None
+        asked = isinstance(item, dict) and "method" in item
+        request_id = item.get("id") if asked else None
+        if asked and "id" in item and type(request_id) not in (int, str):
+            # To the adapter, a request whose id is no id is a notification.
+            message = request_id = None
+        if message is not None:
             front.observe(message)
             await to_server.send(SessionMessage(message))
+        elif not asked or "id" in item:  # else a notification, which has nobody to be told
+            await replies.send(_refusal(request_id, "not a JSON-RPC 2.0 message"))
 
 
 def _refusal(request_id: Any, message: str, code: int = INVALID_REQUEST) -> SessionMessage:

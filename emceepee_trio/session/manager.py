@@ -205,7 +205,7 @@ class SessionManager:
         replaced = server.name in self.registry.visible(session.principal)
         self.registry.add(session.principal, server)
         for other in self.sessions(session.principal):
-            if other is not session and _same(other, server) is None:
+            if other is not session:
                 previous = other.drop_backend(server.name, "replaced", PATIENCE)
                 if previous is not None:
                     other.say_removed(previous.server, session.client_name)

@@ -52,7 +52,7 @@ async def test_the_headers_of_an_entry_go_with_every_request() -> None:
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
 @pytest.mark.parametrize("status", [307, 500])
-async def test_secrets_do_not_get_into_logs(
+async def test_neither_secrets_nor_tracebacks_get_into_logs(
     path: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def spoil(request: Request, reply: Reply) -> bool:
@@ -74,6 +74,7 @@ async def test_secrets_do_not_get_into_logs(
     said = [str(record.__dict__) + record.getMessage() for record in caplog.records]
     assert any("server_disconnected" in line for line in said)
     assert not [line for line in said if SECRET in line]
+    assert not [record for record in caplog.records if record.exc_info]
     assert SECRET not in f"{caught.value} {it.host.happened} {it.backend.last_error}"
 
 

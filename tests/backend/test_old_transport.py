@@ -1,4 +1,4 @@
-"""The SSE transport of 2024-11-05: deprecated, still around, and lost without a word unless watched."""
+"""The SSE transport of 2024-11-05: deprecated, still around, and lost in silence unless watched."""
 
 from __future__ import annotations
 

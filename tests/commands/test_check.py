@@ -1,0 +1,78 @@
+"""``emceepee check``: is this configuration right?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from emceepee_client import run, write_config
+
+
+def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
+    servers = {
+        "files": {"command": "files", "args": ["--token", "s3cr3t", "/srv"]},
+        "web": {"url": "https://user:pass@example.com/mcp?key=s3cr3t", "disabled": True},
+    }
+    config = write_config(tmp_path, servers)
+    told = run("check", config)
+    assert (told.returncode, told.stderr) == (0, "")
+    first, files, web = told.stdout.splitlines()
+    assert first == f"{config}: 2 servers"
+    assert files.startswith("  files: stdio files --token ")
+    assert web.startswith("  web: http https://")
+    assert web.endswith(" (disabled)")
+    assert "s3cr3t" not in told.stdout
+    assert "pass" not in told.stdout
+
+
+def test_one_server_is_not_called_servers(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"one": {"command": "x"}})
+    assert run("check", config).stdout.splitlines()[0] == f"{config}: 1 server"
+
+
+def test_warnings_are_told_and_harm_nothing(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"one": {"command": "x", "autoApprove": ["y"]}})
+    told = run("check", config)
+    assert told.returncode == 0
+    (warning,) = told.stderr.splitlines()
+    assert warning.startswith("warning: ")
+    assert "autoApprove" in warning
+
+
+def test_the_default_is_checked_if_it_is_there(tmp_path: Path) -> None:
+    home = {"XDG_CONFIG_HOME": str(tmp_path)}
+    path = tmp_path / "emceepee" / "config.json"
+    told = run("check", **home)
+    assert told.returncode == 0
+    assert str(path) in told.stdout
+    path.parent.mkdir()
+    path.write_text('{"servers": [{"name": "x"}]}')
+    told = run("check", **home)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith("servers[0]: needs a url or a command")
+
+
+def test_variables_come_from_the_environment(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"one": {"command": "${env:PROGRAM}"}})
+    told = run("check", config)
+    assert told.returncode == 1
+    assert "mcpServers.one.command" in told.stderr
+    assert "PROGRAM" in told.stderr
+    told = run("check", config, PROGRAM="found")
+    assert told.returncode == 0
+    assert "found" in told.stdout
+
+
+def test_every_dialect_is_taken(tmp_path: Path) -> None:
+    entry = {"command": "x"}
+    for n, shape in enumerate(
+        (
+            {"servers": [{"name": "a", **entry}]},
+            {"mcpServers": {"a": entry}},
+            {"mcpClients": {"a": {"type": "stdio", **entry}}},
+            {"servers": {"a": entry}},
+        )
+    ):
+        config = tmp_path / f"{n}.json"
+        config.write_text(json.dumps(shape))
+        assert run("check", config).stdout.splitlines()[1] == "  a: stdio x"

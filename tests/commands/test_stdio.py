@@ -1,0 +1,60 @@
+"""``emceepee stdio`` as a command; what it serves is looked at in ``tests/front``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from emceepee_client import request, run, write_config
+from fake_backends import raw
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "shell", "version": "0"},
+}
+SESSION = "".join(
+    json.dumps(message) + "\n"
+    for message in (
+        request(1, "initialize", HELLO),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        request(2, "tools/call", {"name": "list_servers", "arguments": {}}),
+    )
+)
+
+
+def answers(stdout: str) -> dict[int, dict[str, object]]:
+    messages = [json.loads(line) for line in stdout.splitlines()]
+    return {message["id"]: message for message in messages}
+
+
+def test_input_may_come_from_a_pipe(tmp_path: Path) -> None:
+    """What was asked before the end of input is answered, in one way or the other."""
+    config = write_config(tmp_path, {"raw": raw()})
+    told = run("stdio", "--config", config, stdin=SESSION)
+    assert told.returncode == 0
+    found = answers(told.stdout)
+    assert found.keys() == {1, 2}
+    assert "result" in found[1]
+
+
+def test_no_configuration_is_needed() -> None:
+    told = run("stdio", stdin=SESSION)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "result" in answers(told.stdout)[1]
+
+
+def test_the_log_is_json_or_text(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"raw": raw(), "old": {"command": "x", "autoApprove": []}})
+    told = run("stdio", "--config", config, "--log-level", "info", stdin="")
+    assert (told.returncode, told.stdout) == (0, "")
+    lines = [json.loads(line) for line in told.stderr.splitlines()]
+    assert lines[0]["event"] == "config_warning"
+    assert "autoApprove" in lines[0]["message"]
+    assert {"session_created", "session_destroyed"} <= {line["event"] for line in lines}
+    text = run("stdio", "--config", config, "--log-level", "info", "--log-format", "text", stdin="")
+    assert text.returncode == 0
+    assert not text.stderr.startswith("{")
+    assert "config_warning" in text.stderr
+    quiet = run("stdio", "--config", config, "--log-level", "error", stdin="")
+    assert quiet.stderr == ""
