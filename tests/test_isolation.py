@@ -89,7 +89,7 @@ async def everything(client: Client) -> None:
         await client.call("await_activity")
 
 
-LOOKING = {
+LOOKING: dict[str, dict[str, Any]] = {
     "list_servers": {},
     "get_server_status": {"server": "raw"},
     "list_tasks": {"include_completed": True},

@@ -168,15 +168,15 @@ class Client:
             self.notify("notifications/cancelled", gone)
             raise
         except MCPError as error:
-            if _broke_off(error):
-                await self._look_for_server()
-                if self.over.is_set():
-                    raise closed() from None
-            elif closed_under(error):
+            if closed_under(error):
                 self.over.set()  # before we tell: whoever hears of a loss finds it published
-            raise
+            if not _broke_off(error):
+                raise
+            broke_off = error
         finally:
             self.callbacks.progress.pop(request_id, None)
+        await self._look_for_server()
+        raise closed() if self.over.is_set() else broke_off
 
     async def _look_for_server(self) -> None:
         """Find out whether only the stream of one answer broke off, or its server is gone."""

@@ -143,7 +143,7 @@ async def _open_connection(
             nursery.cancel_scope.cancel("connection is closed")
 
 
-async def _run_dispatcher(
+async def _run_dispatcher(  # noqa: ASYNC128 - the dispatcher says when it has started
     dispatcher: JSONRPCDispatcher[Any],
     callbacks: Callbacks,
     *,
@@ -209,7 +209,7 @@ class _Reads:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._inner.__aexit__(*exc)
+        await self._inner.__aexit__(*exc)  # noqa: ASYNC102 - as it does itself
 
 
 @attrs.define(eq=False)
@@ -241,7 +241,7 @@ class _Writes:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._inner.__aexit__(*exc)
+        await self._inner.__aexit__(*exc)  # noqa: ASYNC102 - as it does itself
 
 
 async def _negotiate(

@@ -160,7 +160,7 @@ class _Sending:
             )
         except MCPError as error:
             failure = as_tool_error(error, call.server, "tools/call")
-            await self._check_exists(client, call.tool, failure)
+            await self._check_exists(client, call.tool, failure)  # noqa: ASYNC120 - then it is the cancellation that counts
             raise failure from None
         if result.get("isError"):
             await self._check_exists(client, call.tool, None)

@@ -83,7 +83,9 @@ async def test_a_failed_try_tells_everybody_who_waits_when_the_next_one_is() -> 
 
 
 async def test_a_caller_does_not_wait_for_the_time_of_the_next_try(tmp_path: Path) -> None:
-    entry = raw("--start-when", tmp_path / "go") | LATER | {"connect_timeout_ms": 300}
+    server, go = raw(), tmp_path / "go"
+    words = ["-c", 'test -e "$0" || exit 3; exec "$@"', str(go), server["command"], *server["args"]]
+    entry = {"command": "sh", "args": words} | LATER
     with trio.fail_after(GUARD):
         async with running(entry) as it:
             await outcomes(it, 1)
@@ -91,7 +93,7 @@ async def test_a_caller_does_not_wait_for_the_time_of_the_next_try(tmp_path: Pat
             (again,) = await outcomes(it, 1)  # the hour has not passed
             assert isinstance(again, ConnectFailed)
             assert it.backend.attempt == 2
-            (tmp_path / "go").touch()
+            go.touch()
             (client, other) = await outcomes(it, 2)
             assert client is other is it.backend.client
             assert it.backend.next_try is None

@@ -14,7 +14,7 @@ from mcp import MCPError
 
 from emceepee_trio.backend.client import closed
 from emceepee_trio.backend.failures import LONGEST, NOT_A_BUG, Failure, explain
-from emceepee_trio.config import Server
+from emceepee_trio.config import Reconnect, Retry, Server
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.states import BackendState
 from fake_backends import raw
@@ -26,13 +26,14 @@ pytestmark = QUIET
 GUARD = 60
 SECRET = "hunter2"
 HTTP = Server("it", url=f"http://user:{SECRET}@localhost/mcp?key={SECRET}")
+LATER = {"restart": Retry(base_delay_ms=60_000), "reconnect": Reconnect(base_delay_ms=60_000)}
 STDIO = Server("it", command="it")
 
 
-async def failure_of(entry: dict[str, Any], *, final: bool = False, **limits: Any) -> ConnectFailed:
+async def failure_of(entry: dict[str, Any], *, final: bool = False) -> ConnectFailed:
     """What the first caller is told."""
     with trio.fail_after(GUARD):
-        async with running(entry) as it:
+        async with running(entry | LATER) as it:
             with pytest.raises(ConnectFailed) as caught:
                 await it.backend.connection()
             backend = it.backend
@@ -47,7 +48,7 @@ async def failure_of(entry: dict[str, Any], *, final: bool = False, **limits: An
         assert "next_retry_ms" not in details
     else:
         assert "await_activity tells when it is back" in caught.value.message
-        assert 0 < details["next_retry_ms"] <= 1100
+        assert 53_000 < details["next_retry_ms"] <= 66_000
     return caught.value
 
 

@@ -154,10 +154,14 @@ async def test_a_child_that_is_ended_while_it_starts_has_not_crashed() -> None:
     assert it.host.story == ["process_started", "process_stopped"]
 
 
-async def test_a_child_that_never_says_hello_is_stopped_and_has_not_crashed() -> None:
-    entry = raw("--silent") | LATER | {"connect_timeout_ms": 300, "era": "handshake"}
-    with trio.fail_after(GUARD):
-        async with running(entry) as it:
+async def test_a_child_that_never_says_hello_is_stopped_and_has_not_crashed(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    mock_clock.rate = 1
+    async with running(raw("--silent") | LATER | {"era": "handshake"}) as it:
+        await it.host.wait_for(ProcessStarted)
+        mock_clock.jump(30)  # connect_timeout_ms
+        with trio.fail_after(GUARD):
             await it.host.wait_for(ProcessStopped)
     assert it.host.story == ["process_started", "process_stopped"]
 

@@ -78,7 +78,8 @@ async def test_a_url_is_connected_anew_before_the_old_connection_goes() -> None:
 
     server = HttpServer(spoil=spoil)
     with trio.fail_after(GUARD):
-        async with open_http_server(server), running({"url": server.url}) as it:
+        entry: dict[str, Any] = {"reconnect": Reconnect(base_delay_ms=60_000)}
+        async with open_http_server(server), running(entry | {"url": server.url}) as it:
             old = await it.backend.connection()
             new = await it.backend.reconnect()
             assert new is it.backend.client is not old

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from emceepee_client import run, write_config
 
 
 def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
-    servers = {
+    servers: dict[str, Any] = {
         "files": {"command": "files", "args": ["--token", "s3cr3t", "/srv"]},
         "web": {"url": "https://user:pass@example.com/mcp?key=s3cr3t", "disabled": True},
     }

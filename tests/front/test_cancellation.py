@@ -123,7 +123,7 @@ async def test_a_call_is_cancelled_with_the_request_that_is_not_answered(
 async def test_where_there_is_no_room_for_a_task_the_call_is_stopped(
     tmp_path: Path, journal: Journal
 ) -> None:
-    settings = {"limits": {"tasks": 1}}
+    settings: dict[str, Any] = {"limits": {"tasks": 1}}
     async with open_emceepee(tmp_path, {"raw": raw(*journal.flags)}, **settings) as emceepee:
         await emceepee.start_task("raw", "never")
         started = partial(journal.wait_for_marker, "slow started")

@@ -31,7 +31,7 @@ async def test_who_waits_elsewhere_hears_that_the_session_has_ended(
     async with trio.open_nursery() as others:
         async with open_calls() as world:
             in_flight, task = world.begin(Peer(), patience=50), await world.promoted(Peer())
-            others.start_soon(request, world, in_flight)
+            others.start_soon(request, world, in_flight)  # noqa: ASYNC111 - the waiters must outlive it
             others.start_soon(fetch, task)
             await trio.sleep(1)
     assert sorted(heard) == ["fetch", "request"]

@@ -27,7 +27,7 @@ def text(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}]}
 
 
-AS_THEY_CAME = {
+AS_THEY_CAME: dict[str, dict[str, Any]] = {
     "echo": {
         "content": [{"type": "text", "text": "", "x-vendor": {"block": 1}}],
         "_meta": {"vendor/trace": "t-1"},
