@@ -67,7 +67,7 @@ def tests(session: nox.Session) -> None:
     elsewhere = ["races", "faults", "conformance"]
     if session.python != HERE:
         elsewhere.append("foreign")
-    pytest(session, "-m", f"not ({' or '.join(elsewhere)})", *session.posargs)
+    pytest(session, "-n", "auto", "-m", f"not ({' or '.join(elsewhere)})", *session.posargs)
 
 
 @nox.session
@@ -76,7 +76,9 @@ def races(session: nox.Session) -> None:
     args = list(session.posargs)
     if "--long" in args:
         args.remove("--long")
-        pytest(session, "-m", "races or hypothesis", "--hypothesis-profile=long", *args)
+        pytest(
+            session, "-n", "auto", "-m", "races or hypothesis", "--hypothesis-profile=long", *args
+        )
     else:
         skip_if_empty(session, "tests/races")
         pytest(session, "-m", "races", *args)

@@ -22,6 +22,9 @@ from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.waits.slot import Slot
 
+GUARD = 7200.0
+"""Seconds on trio's clock, which may be a quick one, after which a test hangs."""
+
 
 @attrs.define(eq=False)
 class Speaker:
@@ -74,9 +77,16 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(config: Config | None = None) -> AsyncGenerator[World]:
+async def open_world(config: Config | None = None, guard: float = GUARD) -> AsyncGenerator[World]:
     """An endpoint and its sessions; leaving it drops every connection."""
     config = config or Config()
+    with trio.fail_after(guard):
+        async with _open_world(config) as world:
+            yield world
+
+
+@asynccontextmanager
+async def _open_world(config: Config) -> AsyncGenerator[World]:
     async with open_sessions(config) as manager, trio.open_nursery() as nursery:
         endpoint = McpEndpoint(manager, config)
         world = World(endpoint, manager, nursery)

@@ -48,6 +48,7 @@ class App:
             case "/crash":
                 raise ValueError("a bug")
             case "/large":
+                self.busy.set()
                 await send_bytes(send, 200, b"x" * self.size)
             case _:
                 await self.echo(receive, send)

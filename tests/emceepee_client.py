@@ -1,23 +1,16 @@
-"""A real ``emceepee stdio``, and clients that drive it from the outside.
+"""A real ``emceepee stdio``, and the SDK's client that drives it from the outside.
 
-:func:`open_emceepee` puts the SDK's client in front of it; what comes back is shown as it came,
-not as the SDK's models would have it. :func:`open_lines` gives the bare pipes, for what no
-client would do. Whoever leaves either finds that its stderr was log lines, and its stdout messages.
+What comes back is shown as it came, not as the SDK's models would have it. Whoever leaves
+:func:`open_emceepee` finds that its stderr was log lines, its stdout messages, and no bug logged.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import os
-import re
-import signal
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any, Literal
 
 import attrs
@@ -40,45 +33,6 @@ COMMAND = (sys.executable, "-m", "emceepee_trio")
 CLIENT = Implementation(name="tests", version="0")
 
 
-# -- what is equal to a value that cannot be known ------------------------------------------------
-
-
-@attrs.frozen(eq=False, repr=False)
-class Like:
-    """Equal to every string that its pattern matches as a whole."""
-
-    pattern: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and re.fullmatch(self.pattern, other, re.DOTALL) is not None
-
-    def __hash__(self) -> int:
-        return hash(self.pattern)
-
-    def __repr__(self) -> str:
-        return f"Like({self.pattern!r})"
-
-
-@attrs.frozen(eq=False)
-class Between:
-    """Equal to every number in there."""
-
-    low: float
-    high: float = math.inf
-
-    def __eq__(self, other: object) -> bool:
-        number = isinstance(other, int | float) and not isinstance(other, bool)
-        return number and self.low <= other <= self.high  # type: ignore[operator]
-
-    def __hash__(self) -> int:
-        return hash((self.low, self.high))
-
-
-ULID = Like("[0-9A-HJKMNP-TV-Z]{26}")
-TIMESTAMP = Like(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-PID = Between(2)
-
-
 # -- a configuration ------------------------------------------------------------------------------
 
 
@@ -97,22 +51,6 @@ def log_lines(stderr: Path) -> list[Json]:
 
 def check_log(stderr: Path) -> None:
     assert not [line for line in log_lines(stderr) if "traceback" in line]
-
-
-# -- a command that ends by itself ----------------------------------------------------------------
-
-
-def run(*arguments: str | Path, stdin: str = "", **environment: str) -> CompletedProcess[str]:
-    """``emceepee`` with these arguments, in an environment of its own."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment},
-        timeout=GUARD,
-        check=False,
-    )
 
 
 # -- an answer ------------------------------------------------------------------------------------
@@ -219,10 +157,12 @@ class Emceepee:
         params = {"name": tool, "arguments": arguments}
         result = await self.request("tools/call", params, **options)
         answer = Answer.of(result)
-        self.events += answer.events
+        told = [answer.events]
         if tool == "await_activity" and not result.get("isError"):
-            for group in answer.json["events"]:
-                self.events += group["events"]
+            told += [group["events"] for group in answer.json["events"]]
+        for events in told:
+            assert events == sorted(events, key=lambda event: str(event["id"]))
+            self.events += events
         return answer
 
     async def says(self, tool: str, /, **arguments: Any) -> Any:
@@ -266,15 +206,15 @@ class Emceepee:
 
     async def question(self) -> Json:
         """The only open one, as get_elicitations or get_sampling_requests lists it."""
-        while True:
-            found: list[Json] = [
-                *(await self.says("get_elicitations"))["elicitations"],
-                *(await self.says("get_sampling_requests"))["sampling_requests"],
-            ]
-            if found:
-                (one,) = found
-                return one
-            await self.call("await_activity")
+        # What is open and what is news come from one look, so nothing is missed in between.
+        said = await self.says("await_activity", timeout_ms=0)
+        while not any(said["pending_client"].values()):
+            said = await self.says("await_activity")
+        forms = await self.says("get_elicitations")
+        samples = await self.says("get_sampling_requests")
+        question: Json
+        (question,) = forms["elicitations"] + samples["sampling_requests"]
+        return question
 
     async def sent(self) -> None:
         """What other tasks were about to send has been taken up."""
@@ -332,125 +272,6 @@ async def open_emceepee(
 
 Open = Callable[..., AbstractAsyncContextManager[Emceepee]]
 """`open_emceepee` with its first argument, and perhaps an era, given already: a fixture."""
-
-
-# -- bare pipes -----------------------------------------------------------------------------------
-
-
-@attrs.define(eq=False)
-class Lines:
-    """A running ``emceepee stdio`` and its pipes."""
-
-    child: trio.Process
-    stderr: Path
-    other: list[Json] = attrs.field(factory=list, init=False)
-    """Messages that came while something else was waited for."""
-    _rest: bytes = attrs.field(default=b"", init=False)
-
-    async def write(self, data: bytes) -> None:
-        assert self.child.stdin is not None
-        await self.child.stdin.send_all(data)
-
-    async def send(self, *messages: Any) -> None:
-        """All of them in one write."""
-        await self.write(b"".join(json.dumps(m).encode() + b"\n" for m in messages))
-
-    async def receive(self) -> Json | None:
-        """The next message; None at the end."""
-        assert self.child.stdout is not None
-        while b"\n" not in self._rest:
-            chunk = await self.child.stdout.receive_some()
-            if not chunk:
-                assert not self._rest, "half a line"
-                return None
-            self._rest += chunk
-        line, _, self._rest = self._rest.partition(b"\n")
-        message: Json = json.loads(line)
-        assert message["jsonrpc"] == "2.0"
-        return message
-
-    async def answer(self, request_id: Any) -> Json:
-        """The response with that id."""
-        while (message := await self.receive()) is not None:
-            if "method" not in message and message["id"] == request_id:
-                return message
-            self.other.append(message)
-        raise AssertionError(f"ended before it answered {request_id!r}")
-
-    async def request(self, request_id: Any, method: str, params: Json | None = None) -> Json:
-        await self.send(request(request_id, method, params))
-        return await self.answer(request_id)
-
-    async def initialize(self) -> Json:
-        params = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "pipes", "version": "0"},
-        }
-        answer = await self.request("hello", "initialize", params)
-        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        return answer
-
-    async def call(self, request_id: Any, tool: str, /, **arguments: Any) -> Answer:
-        said = await self.request(request_id, "tools/call", {"name": tool, "arguments": arguments})
-        return Answer.of(said["result"])
-
-    async def execute(
-        self, server: str, tool: str, args: Mapping[str, Any] | None = None, /, **options: Any
-    ) -> Answer:
-        asked = {"server": server, "tool": tool, "args": args or {}, **options}
-        return await self.call(f"{server}/{tool}", "execute_tool", **asked)
-
-    async def pid(self, server: str) -> int:
-        """Of its process, once it has started."""
-        while True:
-            status = await self.call(f"status of {server}", "get_server_status", server=server)
-            if "process" in status.json:
-                return int(status.json["process"]["pid"])
-            await self.call("activity", "await_activity")
-
-    async def end(self, how: signal.Signals | None = None) -> int:
-        """End its input, or send it a signal; its exit code."""
-        if how is None:
-            assert self.child.stdin is not None
-            await self.child.stdin.aclose()
-        else:
-            self.child.send_signal(how)
-        while (message := await self.receive()) is not None:
-            self.other.append(message)
-        return await self.child.wait()
-
-
-def request(request_id: Any, method: str, params: Json | None = None) -> Json:
-    whole = {"jsonrpc": "2.0", "id": request_id, "method": method}
-    return whole | ({} if params is None else {"params": params})
-
-
-@asynccontextmanager
-async def open_lines(
-    folder: Path, servers: Mapping[str, Json] | None = None, **settings: Any
-) -> AsyncGenerator[Lines]:
-    """The bare pipes of a new ``emceepee stdio``; ended by force if it still runs."""
-    config, stderr = write_config(folder, servers or {}, **settings), folder / "stderr.log"
-    command = [*COMMAND, "stdio", "--config", str(config), "--log-level", "debug"]
-    pipe = subprocess.PIPE
-    with trio.fail_after(GUARD), stderr.open("w") as errlog:
-        child = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, stderr=errlog)
-        lines = Lines(child, stderr)
-        try:
-            yield lines
-            if child.returncode is None:
-                await lines.end()
-        finally:
-            if child.returncode is None:
-                child.terminate()  # so that its children end as well
-                with trio.CancelScope(shield=True):
-                    await child.wait()
-            for end in (child.stdin, child.stdout):
-                if end is not None:
-                    with trio.CancelScope(shield=True):
-                        await end.aclose()
-    check_log(stderr)
 
 
 def is_running(pid: int) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import attrs
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from emceepee_trio.front.binds import Bind, Tcp, listening
 from emceepee_trio.front.connection import App, Connection
@@ -15,6 +17,8 @@ from emceepee_trio.front.listen import Drain, serve_http
 
 ANY_PORT = Tcp("127.0.0.1", 0)
 GUARD = 60
+NARROW = 16384
+"""Bytes of a buffer in the kernel, which else are millions."""
 
 
 @attrs.frozen
@@ -101,6 +105,17 @@ class Served:
         )
         async with stream:
             yield Peer(stream)
+
+    @asynccontextmanager
+    async def narrow_peer(self) -> AsyncGenerator[Peer]:
+        """The only connection; what is not read from it soon fills it."""
+        async with self.peer() as peer:
+            peer.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW)
+            with trio.fail_after(GUARD):
+                while not self.drain.connections:
+                    await wait_all_tasks_blocked(0.001)
+            self.connection.stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, NARROW)
+            yield peer
 
     async def ask(self, head: str, body: str = "") -> Answer:
         async with self.peer() as peer:

@@ -357,9 +357,10 @@ def where(call: Call) -> object:
 
 
 def described(name: str) -> Json:
+    run = TOOLS.get(name)
     entry: Json = {
         "name": name,
-        "description": getattr(TOOLS.get(name), "__doc__", None) or f"The tool {name}. It is raw.",
+        "description": (run and run.__doc__) or f"The tool {name}. It is raw.",
         "inputSchema": {"type": "object", "x-vendor": "schema"},
         "x-vendor": {"cost": 1},
         "_meta": {"vendor/tool": name},

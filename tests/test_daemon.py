@@ -21,6 +21,7 @@ from emceepee_trio import daemon
 from emceepee_trio.config import Config, ConfigError, Http, Policy, Server
 from emceepee_trio.daemon import Insecure, Settings, resolved
 from emceepee_trio.front.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
+from emceepee_trio.front.connection import SEND_PATIENCE
 from emceepee_trio.front.tokens import BadToken, Credentials, find
 from emceepee_trio.model.problems import Problem
 from fake_backends import Journal, raw
@@ -109,12 +110,13 @@ def prepared(
 async def running(
     monkeypatch: pytest.MonkeyPatch,
     *servers: Server,
+    bind: Bind = ANY_PORT,
     **more: Any,
 ) -> AsyncGenerator[Running]:
     """A daemon that is ready; stopped at the end of the block, unless it was before."""
     with prepared(monkeypatch, *servers, **more) as it:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(it.run, ANY_PORT)
+            nursery.start_soon(it.run, bind)
             await it.hear("announced", "READY=1")
             yield it
             if not it.over.is_set():
@@ -283,7 +285,8 @@ async def test_a_reader_that_stops_reading_does_not_keep_it(
             session = await initialize(client)
         async with await big_answer_unread(it, session):
             tell(signal.SIGTERM)
-            await it.over.wait()
+            with trio.fail_after(SEND_PATIENCE / 2):
+                await it.over.wait()
 
 
 async def test_a_second_signal_skips_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +299,8 @@ async def test_a_second_signal_skips_the_grace(monkeypatch: pytest.MonkeyPatch) 
             await trio.sleep(0.05)
             assert not it.over.is_set()
             tell(signal.SIGINT)
-            await it.over.wait()
+            with trio.fail_after(SEND_PATIENCE / 2):
+                await it.over.wait()
 
 
 async def big_answer_unread(it: Running, session: str) -> trio.SocketStream:
@@ -374,6 +378,16 @@ async def test_a_reload_changes_who_may_call_and_what_may_be_started(
         assert (await client.get("/status", headers=elsewhere)).status_code == 200
         refused = await call(client, "add_server", name="x", command="true")
         assert refused["error"]["code"] == "TOOL_ERR_DENIED"
+
+
+async def test_a_reload_does_not_allow_what_was_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(monkeypatch, bind=EVERYWHERE) as it, it.client() as client:
+        await initialize(client)
+        for _ in range(2):
+            refused = await call(client, "add_server", name="x", command="true")
+            assert refused["error"]["code"] == "TOOL_ERR_DENIED"
+            tell(signal.SIGHUP)
+            await it.hear("RELOADING=1", "READY=1")
 
 
 async def test_when_it_stops_it_reads_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,8 @@ class Backend:
                 link = self._link
             if link.client is not None:
                 await link.ended.wait()
-            elif link.failure is not None:
+            elif link.failure is not None and self._leaving is None:
+                # Else leave() was here between the failure and us, and has set what we wait for.
                 self._failed(link.failure)
             # Who left the link wants what comes next.
             with trio.move_on_at(math.inf if self.next_try is None else self.next_try):

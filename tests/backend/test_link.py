@@ -158,11 +158,15 @@ async def test_a_child_that_never_says_hello_is_stopped_and_has_not_crashed(
     mock_clock: trio.testing.MockClock,
 ) -> None:
     mock_clock.rate = 1
-    async with running(raw("--silent") | LATER | {"era": "handshake"}) as it:
+    never = {"restart": Retry(base_delay_ms=1000 * GUARD)}
+    async with running(raw("--silent") | never | {"era": "handshake"}) as it:
         await it.host.wait_for(ProcessStarted)
         mock_clock.jump(30)  # connect_timeout_ms
         with trio.fail_after(GUARD):
             await it.host.wait_for(ProcessStopped)
+            # Told to leave before the loop has seen that the try failed.
+            it.backend.leave("removed", 1)
+            await it.backend.ended.wait()
     assert it.host.story == ["process_started", "process_stopped"]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import trio
 
-from emceepee_client import COMMAND, GUARD, is_running, run, write_config
+from emceepee_client import COMMAND, GUARD, is_running, write_config
+from emceepee_lines import run
 from fake_backends import Journal, demo, raw
 
 NO_RESTART = {"restart": {"enabled": False}}

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emceepee_client import run, write_config
+from emceepee_client import write_config
+from emceepee_lines import run
 
 
 def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:

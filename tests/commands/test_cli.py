@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee_client import run
+from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS, main
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from emceepee_client import run
+from emceepee_lines import run
 
 
 def test_the_tour_shows_everything_and_ends_well() -> None:

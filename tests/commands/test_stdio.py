@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from emceepee_client import request, run, write_config
+from emceepee_client import write_config
+from emceepee_lines import request, run
 from fake_backends import raw
 
 HELLO = {

@@ -12,8 +12,9 @@ import pytest
 import trio
 from mcp.shared.exceptions import MCPError
 
-from emceepee_client import Emceepee, Era, Like, open_emceepee
+from emceepee_client import Emceepee, Era, open_emceepee
 from fake_backends import Journal, raw
+from like import Like
 
 ID = 7_000
 

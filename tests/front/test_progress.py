@@ -11,9 +11,10 @@ import attrs
 import pytest
 import trio
 
-from emceepee_client import Emceepee, Era, Like, open_emceepee
+from emceepee_client import Emceepee, Era, open_emceepee
 from emceepee_trio.front.progress import Progress
 from fake_backends import demo, raw
+from like import Like
 
 Report = tuple[float, float | None, str | None]
 

@@ -267,6 +267,28 @@ async def test_a_finished_stream_with_nothing_in_it_is_forgotten() -> None:
         streams.resume(stream.event_id(0))
 
 
+async def test_a_reader_that_waits_learns_of_the_end() -> None:
+    streams = Streams("s")
+    stream = streams.new()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends, stream.open_reader())
+        await wait_all_tasks_blocked()
+        streams.finish(stream)
+
+
+async def test_what_is_discarded_takes_no_room() -> None:
+    streams = Streams("s", keep=2, keep_bytes=10)
+    for _ in range(5):
+        stream = streams.new()
+        streams.add(stream, "x" * 10, is_answer=True)
+        streams.finish(stream)
+        streams.discard(stream)
+    fill(streams, streams.standalone, "a" * 5, "b" * 5)
+    await streams.wait_for_room()
+    assert await read(streams.standalone.open_reader(), 2) == ["a" * 5, "b" * 5]
+    assert streams.evicted == 0
+
+
 async def test_who_starts_over_finds_all_unread_in_the_standalone_stream_but_answers() -> None:
     streams = Streams("s")
     one, two = streams.new(), streams.new()

@@ -68,6 +68,15 @@ def test_a_full_millisecond_borrows_the_next() -> None:
     assert made == sorted(set(made))
 
 
+def test_a_full_millisecond_is_followed_by_the_next_also_when_the_clock_has_stepped_back() -> None:
+    now = [1.0]
+    ids = Ids(lambda: now[0], bytes)
+    first = ids()
+    now[0] = 0.5
+    made = [first, *(ids() for _ in range(COUNTER_END + 2))]
+    assert made == sorted(set(made))
+
+
 def test_the_counter_starts_again_with_each_millisecond() -> None:
     ids = clock_of([1.0, 1.0, 2.0])
     counters = [int.from_bytes(ULID.from_str(ids()).bytes[6:8], "big") for _ in range(3)]

@@ -6,8 +6,9 @@ from typing import Any
 
 import trio
 
-from emceepee_client import TIMESTAMP, ULID, Answer, Emceepee, Like, Open
+from emceepee_client import Answer, Emceepee, Open
 from fake_backends import raw
+from like import TIMESTAMP, ULID, Like
 
 NOTHING: dict[str, Any] = {"elicitations": [], "sampling_requests": []}
 

@@ -6,8 +6,9 @@ import socket
 import sys
 from typing import Any
 
-from emceepee_client import PID, Between, Emceepee, Like, Open, is_running
+from emceepee_client import Emceepee, Open, is_running
 from fake_backends import HERE, Journal, demo, raw
+from like import PID, Between, Like
 
 SCRIPT = str(HERE / "raw_server.py")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import MODERN, Emceepee, Open, open_lines
+from emceepee_client import MODERN, Emceepee, Open
+from emceepee_lines import open_lines
 from fake_backends import raw
 
 OURS = {"io.modelcontextprotocol/serverInfo": {"name": "emceepee", "version": "0.1.0"}}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import Between, Like, Open, is_running
+from emceepee_client import Open, is_running
 from fake_backends import Journal, raw
+from like import Between, Like
 
 NO_RESTART = {"restart": {"enabled": False}}
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import TIMESTAMP, ULID, Like, Open
+from emceepee_client import Open
 from fake_backends import Journal, demo, raw
+from like import TIMESTAMP, ULID, Like
 
 NAME_SCHEMA = {
     "type": "object",

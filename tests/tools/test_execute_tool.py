@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import TIMESTAMP, ULID, Like, Open
+from emceepee_client import Open
 from fake_backends import Journal, demo, raw
+from like import TIMESTAMP, ULID, Like
 
 NO_RESTART = {"restart": {"enabled": False}}
 PROMOTED = (
@@ -49,7 +50,7 @@ async def test_a_slow_call_is_promoted_and_finishes(
             "id": ULID,
             "type": "task_created",
             "server": "raw",
-            "createdAt": json.loads(shown)["proxy_task"]["created_at"],
+            "createdAt": TIMESTAMP,
             "data": {"taskId": task_id, "toolName": "slow", "ttl": 600_000},
         }
         done.touch()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from emceepee_client import TIMESTAMP, Emceepee, Like, Open
+from emceepee_client import Emceepee, Open
 from fake_backends import Journal, demo, raw
+from like import TIMESTAMP, Like
 
 
 async def test_notifications_are_given_out_once_oldest_first(

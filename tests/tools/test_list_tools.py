@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import Like, Open
+from emceepee_client import Open
 from fake_backends import Journal, demo, raw
+from like import Like
 
 NO_RESTART = {"restart": {"enabled": False}}
 

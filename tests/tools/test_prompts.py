@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from emceepee_client import Like, Open
+from emceepee_client import Open
 from fake_backends import Journal, demo, raw
+from like import Like
 
 
 async def test_prompts_are_listed_as_the_servers_describe_them(

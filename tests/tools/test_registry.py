@@ -6,8 +6,9 @@ import json
 
 from jsonschema import Draft202012Validator
 
-from emceepee_client import Like, Open, refusal
+from emceepee_client import Open, refusal
 from fake_backends import raw
+from like import Like
 
 NAMES = [
     *("add_server", "remove_server", "reconnect_server", "list_servers", "get_server_status"),

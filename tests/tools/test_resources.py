@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import Emceepee, Like, Open, refusal
+from emceepee_client import Emceepee, Open, refusal
 from fake_backends import Journal, demo, raw
+from like import Like
 
 DIAGRAMS = {
     "server": "emceepee",

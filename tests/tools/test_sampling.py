@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from emceepee_client import TIMESTAMP, ULID, Like, Open
+from emceepee_client import Open
 from fake_backends import Journal, demo, raw
+from like import TIMESTAMP, ULID, Like
 
 PARAMS = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "capital of France?"}}],

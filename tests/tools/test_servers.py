@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import TIMESTAMP, ULID, Between, Emceepee, Like, Open, is_running
+from emceepee_client import Emceepee, Open, is_running
 from fake_backends import HERE, Journal, demo, raw, until
+from like import TIMESTAMP, ULID, Between, Like
 
 TARGET = f"{sys.executable} {HERE / 'raw_server.py'}"
 CAPABILITIES = {

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import trio
 
-from emceepee_client import TIMESTAMP, Answer, Like, Open
+from emceepee_client import Answer, Open
 from fake_backends import Journal, demo, raw
+from like import TIMESTAMP, Like
 
 
 def described(task_id: str, tool: str, status: str, **more: Any) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from emceepee_client import TIMESTAMP, ULID, Between, Like, Open
+from emceepee_client import Open
+from like import TIMESTAMP, ULID, Between, Like
 
 
 def moment(timer: dict[str, Any], key: str) -> float:

@@ -76,16 +76,17 @@ async def test_closing_lets_everybody_go_who_waits_or_will_wait() -> None:
         await feed.wait_after(feed.last)
         gone.append(number)
 
-    async with trio.open_nursery() as nursery:
-        for number in range(3):
-            nursery.start_soon(reader, number)
-        await wait_all_tasks_blocked()
-        assert not feed.is_closed
-        feed.close()
-        assert feed.is_closed
-        await wait_all_tasks_blocked()
-        assert len(gone) == 3
-        nursery.start_soon(reader, 3)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(reader, number)
+            await wait_all_tasks_blocked()
+            assert not feed.is_closed
+            feed.close()
+            assert feed.is_closed
+            await wait_all_tasks_blocked()
+            assert len(gone) == 3
+            nursery.start_soon(reader, 3)
     assert sorted(gone) == [0, 1, 2, 3]
 
 
