@@ -203,7 +203,7 @@ class Endpoint(TrioMachine):
             return  # it never learned of an id, so it cannot come back
         last_event_id = data.draw(st.sampled_from(choices))
         steps: dict[str, Callable[[], None]] = {
-            "say": partial(self.speak, place, log, count),
+            "say": partial(self.speak, place, log, count) if count else lambda: None,
             "leave": (lambda: None) if abandoned or log.connection is None else log.leave,
         }
         self.reconnect(
