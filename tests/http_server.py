@@ -180,8 +180,9 @@ class HttpServer:
         elif request.verb == "GET":
             await self._listen(request, reply)
         elif request.verb == "DELETE":
+            known = request.headers.get("mcp-session-id") in self.sessions
             self.sessions.discard(request.headers.get("mcp-session-id", ""))
-            await reply.whole(200)
+            await reply.whole(200 if known else 404)
         elif not (is_free or request.headers.get("mcp-session-id") in self.sessions):
             await reply.json(_error(None, -32600, "no such session"), 404)
         elif "id" not in request.message or "method" not in request.message:

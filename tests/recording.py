@@ -14,9 +14,9 @@ from mcp import MCPError
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.callbacks import Abandoned, Kind, LogSource, Params
 from emceepee_trio.backend.connect import Eras
-from emceepee_trio.config import Limits, Server
+from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.model import wire
-from emceepee_trio.model.events import Happening, Json
+from emceepee_trio.model.events import Happening, Json, ServerConnected, ServerReconnected
 
 H = TypeVar("H")
 
@@ -60,6 +60,11 @@ class Recorder:
     async def wait_for(self, kind: type[H], count: int = 1) -> H:
         await self.until(lambda: len(self.all(kind)) >= count)
         return self.all(kind)[count - 1]
+
+    async def connected(self, times: int = 1) -> None:
+        await self.until(
+            lambda: len([*self.all(ServerConnected), *self.all(ServerReconnected)]) >= times
+        )
 
     async def question(self, count: int = 1) -> Question:
         await self.until(lambda: len(self.questions) >= count)
@@ -134,8 +139,9 @@ async def running(
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
     server = Server("it", **fields)
     host = Recorder()
+    config = Config(limits=limits or Limits())
     known: Eras = {} if eras is None else eras
-    backend = Backend(server, host, limits or Limits(), known, "test", time.time)
+    backend = Backend(server, host, config, known, "test", time.time)
     backend.patience = 0.3
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backend.run)

@@ -9,28 +9,31 @@ fails for a lost connection finds the loss already told.
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import attrs
 import trio
 from mcp import MCPError
 
 from .. import logs
-from ..config import Limits, Retry, Server
-from ..config.bounds import RETRY_RESET_MS
+from ..config import Config, Server
 from ..errors import ConnectFailed, ServerDisconnected
 from ..model import events
-from ..model.delays import backoff
 from ..model.states import BACKEND, BackendState, step
 from ..waits.slot import Slot
 from .callbacks import Host, Params
 from .catalog import Catalog
-from .client import Client
+from .client import Client, NotRun
+from .comeback import Comeback, Lost
 from .connect import Eras
 from .failures import Failure
+from .health import Health
 from .link import RECONNECT, Link
 from .process import PATIENCE, Exit, Process
+from .retries import Retries
+
+T = TypeVar("T")
 
 
 @attrs.define(eq=False)
@@ -39,11 +42,12 @@ class Backend:
 
     server: Server
     host: Host
-    limits: Limits
+    config: Config
     eras: Eras
     session: str
-    """For the logs."""
     wall: Callable[[], float]
+    once: bool = False
+    """A try that fails is the last one; for servers that are only added if they work."""
     catalog: Catalog = attrs.field(init=False)
     state: BackendState = attrs.field(default=BackendState.NOT_CONNECTED, init=False)
     client: Client | None = attrs.field(default=None, init=False)
@@ -51,10 +55,10 @@ class Backend:
     last_error: str | None = attrs.field(default=None, init=False)
     last_process: tuple[int, float, Exit] | None = attrs.field(default=None, init=False)
     """Pid, start and end of the child that ran last."""
-    attempt: int = attrs.field(default=0, init=False)
-    """Failed tries and lost connections in a row."""
-    next_try: float | None = attrs.field(default=None, init=False)
-    """When, on trio's clock."""
+    retries: Retries = attrs.field(init=False)
+    health: Health = attrs.field(init=False)
+    lost_with: Lost = attrs.field(factory=Lost, init=False)
+    """What went with the last connection."""
     patience: float = attrs.field(default=PATIENCE, init=False)
     """Seconds a child gets for each step of its end."""
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -66,7 +70,10 @@ class Backend:
     _beside: Link | None = attrs.field(default=None, init=False)
     """A try to replace a connection that works."""
     _links: trio.Nursery | None = attrs.field(default=None, init=False)
-    _delays: Iterator[float] = attrs.field(init=False)
+    _before: Link | None = attrs.field(default=None, init=False)
+    """The connection that was lost last."""
+    _is_restarting: bool = attrs.field(default=False, init=False)
+    """So it was told."""
     _try: Slot[Client] = attrs.field(factory=Slot, init=False)
     """The try that is under way, or the next one."""
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -74,7 +81,11 @@ class Backend:
 
     def __attrs_post_init__(self) -> None:
         self.catalog = Catalog(self.server.name, self.server.allowed_tools)
-        self._delays = self._new_delays()
+        is_program = self.server.transport == "stdio"
+        self.retries = Retries(self.server.restart if is_program else self.server.reconnect)
+        self.health = Health(
+            self.config.health.interval_ms / 1000, not is_program, self.wall, self._health_changed
+        )
         if self.server.disabled:
             self.state = BackendState.DISABLED
 
@@ -113,32 +124,48 @@ class Backend:
             elif link.failure is not None and self._leaving is None:
                 # Else leave() was here between the failure and us, and has set what we wait for.
                 self._failed(link.failure)
+            if self._leaving is None:
+                self._tell_plan(link)
             # Who left the link wants what comes next.
             with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
                 await self._wanted.wait()
-            self.next_try = None
+            self.retries.next_try = None
 
-    def _plan(self, failure: Failure | None) -> None:
-        """Say when the next try is, if there is one by itself. From here on callers want that."""
-        self.attempt += 1
-        retry = self._retry
-        again = retry.enabled and (retry.max_attempts is None or self.attempt <= retry.max_attempts)
-        again = again and not (failure is not None and failure.final)
-        self.next_try = trio.current_time() + next(self._delays) if again else None
+    def _wait_for_next(self, again: bool) -> None:
+        """From here on callers want the next try, whether it comes by itself or not."""
         waiting = BackendState.RECONNECTING if again else BackendState.ERROR
         self.state = step(BACKEND, self.state, waiting)
         self._wanted = trio.Event()
 
+    def _tell_plan(self, link: Link) -> None:
+        """What follows on the end of *link*; all that there is to say of that has been said."""
+        name, tries = self.server.name, self.retries
+        ended = self.last_process if self.server.transport == "stdio" else None
+        pid, how = (ended[0], ended[2]) if ended is not None else (None, Exit(None, None))
+        if self.state is BackendState.RECONNECTING:
+            if self.server.transport != "stdio":
+                self.publish(events.ServerReconnecting(name, tries.attempt, tries.delay_ms))
+            else:
+                self._is_restarting = True
+                self.publish(
+                    events.Restarting(
+                        name, tries.attempt, tries.delay_ms, pid, how.code, how.signal
+                    )
+                )
+        elif link.failure is not None and not self.once:
+            self._is_restarting = False
+            self.publish(events.RestartFailed(name, tries.attempt, pid, how.code, how.signal))
+
     def _failed(self, failure: Failure) -> None:
         self.last_error = failure.message
         ended, self._try = self._try, Slot()
-        self._plan(failure)
+        self._wait_for_next(self.retries.plan(final=failure.final or self.once))
         logs.write(
             "warn",
             "server_reconnect_failed",
             session=self.session,
             server=self.server.name,
-            attempt=self.attempt,
+            attempt=self.retries.attempt,
             error=failure.message,
         )
         ended.fail(self._unreachable(failure))
@@ -157,18 +184,9 @@ class Backend:
         return ConnectFailed(message, details)
 
     @property
-    def _retry(self) -> Retry:
-        return self.server.restart if self.server.transport == "stdio" else self.server.reconnect
-
-    def _new_delays(self) -> Iterator[float]:
-        retry = self._retry
-        return backoff(
-            retry.base_delay_ms / 1000,
-            retry.max_delay_ms / 1000,
-            multiplier=retry.multiplier,
-            jitter=retry.jitter,
-            chance=random.random,
-        )
+    def next_try(self) -> float | None:
+        """When, on trio's clock."""
+        return self.retries.next_try
 
     def connected(self, link: Link, client: Client) -> None:
         """*link* works."""
@@ -182,13 +200,21 @@ class Backend:
         self.catalog.all_stale()
         if self.log_level is not None:
             client.log_level = self.log_level
+        if self._is_restarting and link.process is not None:
+            self._is_restarting = False
+            self.publish(events.Restarted(self.server.name, link.process.pid, self.retries.attempt))
         agreed = client.negotiated
-        self.publish(
-            events.ServerConnected(self.server.name, agreed.capabilities, agreed.protocol_version)
-        )
+        if self._before is None:
+            self.publish(
+                events.ServerConnected(
+                    self.server.name, agreed.capabilities, agreed.protocol_version
+                )
+            )
+        else:
+            link.comeback = Comeback(self, self._before, client)
         logs.write(
             "info",
-            "server_connected",
+            "server_connected" if self._before is None else "server_reconnected",
             session=self.session,
             server=self.server.name,
             target=self.server.target,
@@ -198,7 +224,7 @@ class Backend:
     def lost(self, link: Link) -> None:
         """*link*, which was connected, is over; from here on callers wait for the next one."""
         self.client = self.connected_at = None
-        self._try = Slot()
+        self._before, self._try = link, Slot()
         if self._leaving is not None:
             return
         if link.leaving is not None:
@@ -207,9 +233,23 @@ class Backend:
             self._link, self._beside = self._beside, None
             self.state = step(BACKEND, self.state, BackendState.CONNECTING)
         else:
-            if trio.current_time() - link.connected_at > RETRY_RESET_MS / 1000:
-                self.attempt, self._delays = 0, self._new_delays()
-            self._plan(None)
+            self._wait_for_next(self.retries.lost(link.connected_at))
+
+    def _health_changed(self, is_well: bool, failures: int, last_error: str) -> None:
+        name = self.server.name
+        if is_well:
+            self.state = step(BACKEND, self.state, BackendState.CONNECTED)
+            self.publish(events.ServerHealthRestored(name, failures, last_error))
+        else:
+            self.state = step(BACKEND, self.state, BackendState.DEGRADED)
+            self.publish(events.ServerHealthDegraded(name, failures, last_error))
+        logs.write(
+            "info" if is_well else "warn",
+            "server_health_restored" if is_well else "server_health_degraded",
+            session=self.session,
+            server=name,
+            error=last_error,
+        )
 
     def publish(self, happening: events.Happening) -> None:
         self.host.publish(self.server.name, happening)
@@ -237,6 +277,17 @@ class Backend:
             self._wanted.set()
             await self._try.wait_result()
         return self.client
+
+    async def ask(self, exchange: Callable[[Client], Awaitable[T]]) -> T:
+        """Do *exchange* with the client, waiting for it if need be.
+
+        Once more if the server says that it did not run it: it has forgotten our session, and
+        whoever called has nothing to do with that. Nothing else is ever repeated.
+        """
+        try:
+            return await exchange(await self.connection())
+        except NotRun:
+            return await exchange(await self.connection())  # noqa: ASYNC120 - then it is the cancellation that counts
 
     async def reconnect(self) -> Client:
         """A new connection: for a url beside the old one, for a child after its end.
@@ -287,7 +338,7 @@ class Backend:
         link = self._link
         if link is None or link.listening is None:
             raise self._gone()
-        with trio.move_on_after(self.limits.execute_timeout_ms / 1000):
+        with trio.move_on_after(self.config.limits.execute_timeout_ms / 1000):
             return await link.listening.follow()
         raise TimeoutError(f"server {self.server.name!r} did not acknowledge the subscription")
 

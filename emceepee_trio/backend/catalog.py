@@ -1,22 +1,26 @@
 """What one backend offers: its lists, every page of them, as the dicts that came.
 
-A list is fetched when somebody asks and kept until the backend says that it changed or the
-connection is replaced; after a loss the old one is still served, marked stale. `allowed_tools`
-applies to what is listed and to what may be called.
+A list is fetched when somebody asks, once for all who ask meanwhile, and kept until the backend
+says that it changed, the time passes that the backend gave it (`ttlMs`), or the connection is
+replaced; after a loss the old one is still served, marked stale. `allowed_tools` applies to what is
+listed and to what may be called.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
 
 import attrs
+import trio
 from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from ..errors import ExecutionFailed
 from ..model.wire import dumps
+from ..waits.slot import Slot
 from .client import Client
 
 List: TypeAlias = Literal["tools", "resources", "resource_templates", "prompts"]
@@ -46,6 +50,10 @@ SIZE = 64 * 1024 * 1024
 """Pages, and characters of JSON. A list that goes on longer is an error: its server makes it up."""
 
 
+class _Abandoned(Exception):
+    """Who fetched it was cancelled."""
+
+
 @attrs.define(eq=False)
 class Catalog:
     """The lists of one backend in one session."""
@@ -53,13 +61,15 @@ class Catalog:
     server: str
     allowed_tools: tuple[str, ...] | None
     _kept: dict[List, Entries] = attrs.field(factory=dict, init=False)
-    _fresh: set[List] = attrs.field(factory=set, init=False)
-    _version: dict[str, int] = attrs.field(factory=dict, init=False)
+    _fresh: dict[str, float] = attrs.field(factory=dict, init=False)
+    """Until when each is, on trio's clock."""
+    _flights: dict[str, Slot[Entries]] = attrs.field(factory=dict, init=False)
+    """Lists that are being fetched, of which no change has been told since."""
 
     def stale(self, name: str) -> None:
         """The backend says that this list has changed."""
-        self._fresh.discard(name)
-        self._version[name] = self._version.get(name, 0) + 1
+        self._fresh.pop(name, None)
+        self._flights.pop(name, None)
 
     def all_stale(self) -> None:
         """The connection is another one now, or none."""
@@ -81,24 +91,41 @@ class Catalog:
         Raises:
             MCPError: what the backend said instead.
         """
-        if name in self._fresh:
+        while (flight := self._flights.get(name)) is not None:
+            try:
+                return await flight.wait_result()
+            except _Abandoned:
+                pass  # by a caller who gave up; the next of those who waited takes over
+        if self._fresh.get(name, -math.inf) > trio.current_time():
             return self._kept[name]
-        version = self._version.get(name, 0)
-        entries = await self._fetch(SOURCES[name], client)
-        if name == "tools":
-            entries = [entry for entry in entries if self.allows(str(entry.get("name")))]
-        # A change told while the pages came is newer than the pages.
-        if version == self._version.get(name, 0):
-            self._fresh.add(name)
-            self._kept[name] = entries
-        elif name not in self._fresh:
-            self._kept[name] = entries
-        return entries
+        flight = self._flights[name] = Slot()
+        try:
+            entries, ttl = await self._fetch(SOURCES[name], client)
+            if name == "tools":
+                entries = [entry for entry in entries if self.allows(str(entry.get("name")))]
+        except (MCPError, ExecutionFailed) as error:
+            flight.fail(error)
+            raise
+        else:
+            # A change told while the pages came is newer than the pages.
+            if self._flights.get(name) is flight:
+                self._fresh[name] = trio.current_time() + ttl
+                self._kept[name] = entries
+            elif name not in self._fresh:
+                self._kept[name] = entries
+            flight.set(entries)
+            return entries
+        finally:
+            if self._flights.get(name) is flight:
+                del self._flights[name]
+            flight.fail(_Abandoned())
 
-    async def _fetch(self, source: _Source, client: Client) -> Entries:
+    async def _fetch(self, source: _Source, client: Client) -> tuple[Entries, float]:
+        """The entries of all pages, and for how many seconds they hold."""
         if source.capability not in client.negotiated.capabilities:
-            return []
+            return [], math.inf
         entries: Entries = []
+        ttl = math.inf
         cursor: str | None = None
         seen: set[str] = set()
         size = 0
@@ -107,16 +134,18 @@ class Catalog:
                 page = await client.request(source.method, {"cursor": cursor} if cursor else None)
             except MCPError as error:
                 if source.optional and error.error.code == METHOD_NOT_FOUND:
-                    return []
+                    return [], math.inf
                 raise
             items = page.get(source.key)
             if isinstance(items, list):
                 entries += [item for item in items if isinstance(item, dict)]
                 size += len(dumps(items))
+            if isinstance(given := page.get("ttlMs"), int | float) and given >= 0:
+                ttl = min(ttl, given / 1000)
             cursor = page.get("nextCursor")
             # An empty one is how some say that there is none.
             if not isinstance(cursor, str) or not cursor:
-                return entries
+                return entries, ttl
             if cursor in seen:
                 raise self._fault(f"pages its {source.key} in a circle", cursor)
             if len(seen) == PAGES or size > SIZE:

@@ -9,7 +9,7 @@ the rounds in which it asks for input. Knows no transport and no session.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -40,6 +40,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params
+from .http import HttpTransport
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 CAPABILITIES: dict[str, Any] = {
@@ -84,12 +85,19 @@ def closed() -> MCPError:
     return MCPError(code=CONNECTION_CLOSED, message="Connection closed")
 
 
+class NotRun(MCPError):
+    """The connection is gone, and the backend has said that it did not run this request."""
+
+    def __init__(self) -> None:
+        super().__init__(code=CONNECTION_CLOSED, message="Connection closed")
+
+
 def closed_under(error: MCPError) -> bool:
     """Whether the dispatcher says so itself: peers send the same code for errors of their own."""
     return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
 
 
-def _broke_off(error: MCPError) -> bool:
+def broke_off(error: MCPError) -> bool:
     """Whether the HTTP transport says so of the stream that should have carried the answer."""
     return error.error.code == CONNECTION_CLOSED and error.error.message.startswith("SSE stream")
 
@@ -102,13 +110,18 @@ class Client:
     callbacks: Callbacks
     negotiated: Negotiated
     over: Over
+    http: HttpTransport | None = None
     log_level: str = DEFAULT_LOG_LEVEL
+    on_answer: Callable[[], None] | None = attrs.field(default=None, init=False)
+    """Told of every result."""
     _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1_000_000), init=False)
     """Ours, so that a call knows its id before its answer. Plain integers, far above those the
     dispatcher takes: some servers choke on strings."""
     _outbox: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
         factory=lambda: trio.open_memory_channel[Any](OUTBOX), init=False
     )
+    _under_way: int = attrs.field(default=0, init=False)
+    _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def request(
         self,
@@ -161,25 +174,40 @@ class Client:
         if on_progress is not None:
             body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
             self.callbacks.progress[request_id] = on_progress
+        self._under_way += 1
         try:
-            return await self.dispatcher.send_raw_request(method, body or None, options)
+            result = await self.dispatcher.send_raw_request(method, body or None, options)
         except trio.Cancelled:
             gone = {"requestId": request_id, "reason": "no longer wanted"}
             self.notify("notifications/cancelled", gone)
             raise
         except MCPError as error:
+            if self.http is not None and request_id in self.http.not_run:
+                raise NotRun from None
             if closed_under(error):
                 self.over.set()  # before we tell: whoever hears of a loss finds it published
-            if not _broke_off(error):
+            if not broke_off(error):
                 raise
-            broke_off = error
+            half = error
+        else:
+            if self.on_answer is not None:
+                self.on_answer()
+            return result
         finally:
             self.callbacks.progress.pop(request_id, None)
-        await self._look_for_server()
-        raise closed() if self.over.is_set() else broke_off
+            if self.http is not None:
+                self.http.not_run.discard(request_id)
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+        await self.check()  # only the stream of this answer broke off, or its server is gone
+        raise closed() if self.over.is_set() else half
 
-    async def _look_for_server(self) -> None:
-        """Find out whether only the stream of one answer broke off, or its server is gone."""
+    async def check(self) -> str | None:
+        """Ask the backend whether it is there; what is wrong if it does not say so.
+
+        Never raises for it: an error is an answer, too.
+        """
         method = "server/discover" if self.negotiated.is_modern else "ping"
         body, options = self._envelope(method, {}, None)
         with trio.move_on_after(CHECK):
@@ -188,7 +216,17 @@ class Client:
                     method, body or None, options | {"cancel_on_abandon": False}
                 )
             except MCPError:
-                pass  # an answer, or the connection is over by now
+                status = self.http.status if self.http is not None else None
+                if status is not None and status >= 500:
+                    return f"answered {method} with status {status}"
+            return None
+        return f"no answer to {method} within {CHECK:g} s"
+
+    async def idle(self) -> None:
+        """Wait until no request is under way."""
+        self._idle = trio.Event()
+        if self._under_way:
+            await self._idle.wait()
 
     def _envelope(
         self, method: str, params: dict[str, Any], tool: Params | None

@@ -129,7 +129,7 @@ async def _open_connection(
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
             negotiated = await _negotiate(dispatcher, era, streams.process)
-            client = Client(dispatcher, callbacks, negotiated, over)
+            client = Client(dispatcher, callbacks, negotiated, over, streams.http)
             if streams.http is not None:
                 streams.http.on_over = over.set
             if not negotiated.is_modern:

@@ -35,6 +35,9 @@ deadline, and a stream may be silent for hours."""
 OLD_EVENT = 1024 * 1024
 """Bytes of an event of the old SSE transport; the SDK takes no more, whatever `limits.message`."""
 
+SESSION_ID = "mcp-session-id"
+SESSION_GONE = "the server has ended our session (HTTP status 404)"
+
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 # What it logs of peers, with tracebacks and whole URLs, reaches us as errors. Ours are for bugs.
@@ -51,6 +54,15 @@ class HttpTransport:
     """Of the last answer, if it was an error."""
     on_over: Callable[[str], None] | None = attrs.field(default=None, init=False)
     """Told why the connection is over, once there is one."""
+    session_id: str | None = attrs.field(default=None, init=False)
+    """What the peer calls our session."""
+    session_gone: bool = attrs.field(default=False, init=False)
+    """The peer says that it does not know our session."""
+    deleted: int | None = attrs.field(default=None, init=False)
+    """The status of its answer when we ended our session, if it answered."""
+    not_run: set[object] = attrs.field(factory=set, init=False)
+    """Ids of requests that it did not run, because it did not know our session."""
+    client: httpx2.AsyncClient | None = attrs.field(default=None, init=False)
     _streams: bool = attrs.field(default=False, init=False)
     """Whether the peer has ever let us listen."""
 
@@ -63,7 +75,11 @@ class HttpTransport:
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = _Bounded(response.stream, self, request.method, is_stream)
         if request.method == "DELETE":
+            if request.headers.get(SESSION_ID) == self.session_id:
+                self.deleted = status
             return
+        if request.method == "POST" and SESSION_ID not in request.headers:
+            self.session_id = response.headers.get(SESSION_ID, self.session_id)
         if request.method == "POST" or self.server.transport == "sse":
             self.status = status if status >= 400 else None
         if request.method == "GET" and status < 300:
@@ -74,10 +90,26 @@ class HttpTransport:
             return  # it is about to be refused by somebody who can say why
         # Some answer 404 to every GET: they have nothing to stream.
         is_asked = request.method == "POST" or self._streams
-        if status == 404 and is_asked and "mcp-session-id" in request.headers:
-            raise Ended("the server has ended our session (HTTP status 404)")
+        if status == 404 and is_asked and SESSION_ID in request.headers:
+            self.session_gone = True
+            if request.method != "POST":
+                raise Ended(SESSION_GONE)
+            # The SDK goes on, so that the others that are under way learn the same each.
+            self.not_run.add(json.loads(request.content).get("id"))
+            self.on_over(SESSION_GONE)
         if status == 401:
             raise Ended(f"{self.server.target} answered {status}")
+
+    async def end_session(self, session_id: str, version: str) -> int | None:
+        """End a session of an earlier connection; the status of the answer, if there is one."""
+        assert self.client is not None
+        assert self.server.url is not None
+        headers = {SESSION_ID: session_id, "mcp-protocol-version": version}
+        try:
+            response = await self.client.request("DELETE", self.server.url, headers=headers)
+        except httpx2.HTTPError:
+            return None
+        return response.status_code
 
     async def check_written(self, response: httpx2.Response) -> None:
         """The old transport writes nothing any more after an error, and does not say so."""
@@ -233,9 +265,11 @@ async def open_http(server: Server, limit: int) -> AsyncGenerator[tuple[Any, Any
             yield reads, _Sendable(writes), transport
     else:
         async with (
-            _Client(transport) as client,
+            _Client(transport) as transport.client,
             # Bodies are bounded by us.
-            streamable_http_client(server.url, http_client=client, max_sse_event_size=None) as (
+            streamable_http_client(
+                server.url, http_client=transport.client, max_sse_event_size=None
+            ) as (
                 reads,
                 writes,
             ),

@@ -18,8 +18,10 @@ from .. import logs
 from ..model import events
 from .callbacks import Abandoned, Callbacks
 from .client import Client
+from .comeback import Comeback
 from .connect import Streams, open_client
 from .failures import NOT_A_BUG, Failure, explain
+from .http import HttpTransport
 from .listening import Listening
 from .process import Process
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 CLOSING = 5.0
 """Seconds a connection may take to close; then it is cut."""
+
+REFUSALS = 1.0
+"""Seconds that requests under way have to be told, like one before them, that they were not run."""
 
 RECONNECT = "reconnect"
 """Why a connection is left for another one."""
@@ -45,6 +50,8 @@ class Link:
     connected_at: float = attrs.field(default=math.inf, init=False)
     """On trio's clock."""
     listening: Listening | None = attrs.field(default=None, init=False)
+    comeback: Comeback | None = attrs.field(default=None, init=False)
+    """Of a connection that is not the first."""
     failure: Failure | None = attrs.field(default=None, init=False)
     settled: trio.Event = attrs.field(factory=trio.Event, init=False)
     """Connected, or failed."""
@@ -76,7 +83,7 @@ class Link:
                     backend.server,
                     self.callbacks,
                     backend.eras,
-                    limit=backend.limits.message,
+                    limit=backend.config.limits.message,
                     on_streams=self._opened,
                 ) as client:
                     # It may have been given up in the tick in which it was made.
@@ -87,6 +94,9 @@ class Link:
                     self.settled.set()
                     async with self._chores(client):
                         await client.over.wait()
+                        if client.http is not None and client.http.session_gone:
+                            with trio.move_on_after(REFUSALS):
+                                await client.idle()
                     self._lose()  # if it was over before we knew that it works
                     self._scope.deadline = trio.current_time() + CLOSING
             if self._scope.cancelled_caught and self.client is None and self.leaving is None:
@@ -107,10 +117,17 @@ class Link:
             if client.negotiated.is_modern:
                 self.listening = Listening(client, self.backend.subscribed)
                 chores.start_soon(self.listening.run)
-            else:
+            if self.comeback is not None:
+                chores.start_soon(self.comeback.run)
+            elif not client.negotiated.is_modern:
                 chores.start_soon(self.backend.restore, client)
+            chores.start_soon(self.backend.health.watch, client)
             yield
             chores.cancel_scope.cancel("connection is over")
+
+    @property
+    def http(self) -> HttpTransport | None:
+        return self.streams.http if self.streams is not None else None
 
     def _opened(self, streams: Streams) -> None:
         self._crashed = False  # a first child ended of our asking what it speaks
@@ -144,6 +161,8 @@ class Link:
             return
         self._lost = True
         self.client.over.set()
+        if self.comeback is not None:
+            self.comeback.tell()
         self.backend.lost(self)
         if self.leaving is None or self.process is None:
             self._tell()

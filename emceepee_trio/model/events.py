@@ -126,10 +126,52 @@ class ServerConnected:
 
 
 @attrs.frozen
+class ServerReconnected:
+    """Connected again, and what the time between has cost."""
+
+    name: str
+    capabilities: Mapping[str, Json]
+    protocol_version: str
+    type: Literal["restart", "network_blip"]
+    attempts: int
+    refreshed_tools: bool
+    refreshed_resources: bool
+    refreshed_prompts: bool
+    invalidated_tasks: int
+    invalidated_elicitations: int
+    invalidated_sampling: int
+
+
+@attrs.frozen
 class ServerDisconnected:
     name: str
     reason: str
     was_intentional: bool
+
+
+@attrs.frozen
+class ServerReconnecting:
+    """A server behind a URL is going to be tried again; of a program that is `Restarting`."""
+
+    name: str
+    attempt: int
+    next_retry_ms: int
+
+
+@attrs.frozen
+class ServerHealthDegraded:
+    name: str
+    consecutive_failures: int
+    last_error: str
+
+
+@attrs.frozen
+class ServerHealthRestored:
+    """It answers again; how often it had not, and why."""
+
+    name: str
+    consecutive_failures: int
+    last_error: str
 
 
 @attrs.frozen
@@ -154,6 +196,36 @@ class ProcessStopped:
     signal: str | None = None
 
 
+@attrs.frozen
+class Restarting:
+    """A program is going to be started again; how the last one ended."""
+
+    name: str
+    attempt: int
+    next_retry_ms: int
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+@attrs.frozen
+class Restarted:
+    name: str
+    pid: int
+    attempt: int
+
+
+@attrs.frozen
+class RestartFailed:
+    """The last try failed; nobody tries again by himself. Also of a server behind a URL."""
+
+    name: str
+    attempt: int
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+
+
 Happening: TypeAlias = (
     TaskCreated
     | TaskCompleted
@@ -171,10 +243,17 @@ Happening: TypeAlias = (
     | ServerAdded
     | ServerRemoved
     | ServerConnected
+    | ServerReconnected
     | ServerDisconnected
+    | ServerReconnecting
+    | ServerHealthDegraded
+    | ServerHealthRestored
     | ProcessStarted
     | ProcessCrashed
     | ProcessStopped
+    | Restarting
+    | Restarted
+    | RestartFailed
 )
 """What an event says. Who said it and when is the event's own (`Event`)."""
 

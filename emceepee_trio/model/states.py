@@ -222,7 +222,7 @@ BACKEND = Table(
             ],
             BackendState.DEGRADED: [
                 (BackendState.CONNECTED, "a health check passed"),
-                (BackendState.RECONNECTING, "third failed health check"),
+                (BackendState.RECONNECTING, "third failed health check, or connection lost"),
                 (BackendState.CONNECTING, "reconnect_server"),
                 (BackendState.ERROR, "connection lost, restarts are off"),
                 (BackendState.DISCONNECTED, "removed"),

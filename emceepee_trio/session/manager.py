@@ -187,7 +187,7 @@ class SessionManager:
         self.registry.check(session.principal, server)
         if (same := _same(session, server)) is not None:
             return await same.connection(), False
-        candidate = session.new_backend(server)
+        candidate = session.new_backend(server, once=not keep_on_failure)
         try:
             client = await _first_try(candidate, keep_on_failure)
             # Others were busy meanwhile: the session may be over, the name or the last place taken.
@@ -202,6 +202,7 @@ class SessionManager:
         # No checkpoint from here on: either all of it has happened or none.
         session.drop_backend(server.name, "replaced", PATIENCE)
         session.backends[server.name] = candidate
+        candidate.once = False
         replaced = server.name in self.registry.visible(session.principal)
         self.registry.add(session.principal, server)
         for other in self.sessions(session.principal):

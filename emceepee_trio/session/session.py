@@ -110,9 +110,9 @@ class Session:
         self.backends[server.name] = backend
         return backend
 
-    def new_backend(self, server: Server) -> Backend:
+    def new_backend(self, server: Server, *, once: bool = False) -> Backend:
         """Begin to connect, without a name yet."""
-        backend = Backend(server, self, self.config.limits, self.eras, self.id, self.wall)
+        backend = Backend(server, self, self.config, self.eras, self.id, self.wall, once)
         self._running.add(backend)
         self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {self.id}")
         return backend
@@ -150,6 +150,8 @@ class Session:
     def publish(self, server: str, happening: Happening) -> None:
         if isinstance(happening, WORK_ENDS):
             self.touch()
+        if (backend := self.backends.get(server)) is not None:
+            backend.lost_with.count(happening)
         self.events.publish(server, happening)
 
     def notified(self, server: str, method: str, params: Params | None) -> None:

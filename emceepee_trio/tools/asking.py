@@ -15,7 +15,7 @@ from mcp_types import INVALID_PARAMS
 
 from ..backend.backend import Backend
 from ..backend.catalog import Entries, List
-from ..backend.client import Client, closed_under
+from ..backend.client import Client, NotRun, broke_off, closed_under
 from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError
 from ..model.states import BackendState
 from .registry import Request
@@ -37,6 +37,18 @@ OUT_OF_REACH = {
 def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
     """What the backend said, or that it is gone."""
     said = error.error
+    if isinstance(error, NotRun):
+        return ServerDisconnected(
+            f"server {server!r} has lost our session, twice in a row, and did not run {what}; "
+            "get_server_status tells more",
+            {"may_have_run": False},
+        )
+    if broke_off(error):
+        return ServerDisconnected(
+            f"server {server!r} broke off before it answered {what}; the outcome is unknown, it "
+            "may have run. The server itself is still there",
+            {"may_have_run": True},
+        )
     if closed_under(error):
         return ServerDisconnected(
             f"server {server!r} was lost before it answered {what}; the outcome is unknown, it may "
@@ -87,9 +99,8 @@ async def _within_patience(
     patience_ms = request.session.config.limits.execute_timeout_ms
     name = backend.server.name
     with trio.move_on_after(patience_ms / 1000):
-        client = await backend.connection()
         try:
-            return await exchange(client)
+            return await backend.ask(exchange)
         except MCPError as error:
             raise as_tool_error(error, name, what) from None
     raise TimedOut(

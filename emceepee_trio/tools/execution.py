@@ -11,7 +11,7 @@ import regex
 from mcp import MCPError
 
 from ..backend.backend import Backend
-from ..backend.client import Client
+from ..backend.client import Client, NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
     MAX_FULL_TOOLS_BYTES,
@@ -148,7 +148,12 @@ class _Sending:
     backend: Backend
 
     async def send(self, call: Call) -> Result:
-        client = await self.backend.connection()
+        try:
+            return await self.backend.ask(lambda client: self._send(call, client))
+        except NotRun as error:
+            raise as_tool_error(error, call.server, "tools/call") from None
+
+    async def _send(self, call: Call, client: Client) -> Result:
         call.waiting_on = "answer"
         calls = self.request.session.calls
         try:
@@ -158,6 +163,9 @@ class _Sending:
                 on_progress=lambda said: calls.progressed(call, said),
                 tool=await self._listed(client, call.tool),
             )
+        except NotRun:
+            call.waiting_on = "connection"
+            raise
         except MCPError as error:
             failure = as_tool_error(error, call.server, "tools/call")
             await self._check_exists(client, call.tool, failure)  # noqa: ASYNC120 - then it is the cancellation that counts

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import trio
 
 from ..backend.backend import Backend
 from ..config import ConfigError, server_from_arguments
@@ -169,7 +168,7 @@ def describe(session: Session, backend: Backend) -> dict[str, Any]:
         "transport": server.transport,
         "target": server.target,
         "status": backend.state.value,
-        "health": {"consecutive_failures": 0},
+        "health": backend.health.to_json(),
         "has_instructions": False,
         "working_tasks": len(session.calls.working(server.name)),
         "pending_requests": len(session.questions.open("elicitation", server.name))
@@ -180,8 +179,8 @@ def describe(session: Session, backend: Backend) -> dict[str, Any]:
     if backend.last_error is not None:
         said["last_error"] = backend.last_error
     if backend.next_try is not None:
-        said["reconnect_attempt"] = backend.attempt
-        said["next_retry_ms"] = max(0, round((backend.next_try - trio.current_time()) * 1000))
+        said["reconnect_attempt"] = backend.retries.attempt
+        said["next_retry_ms"] = backend.retries.delay_ms
     if backend.client is not None:
         agreed = backend.client.negotiated
         said |= {

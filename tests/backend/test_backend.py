@@ -11,12 +11,12 @@ import trio
 import trio.testing
 from mcp import MCPError
 
-from emceepee_trio.backend import backend as module
+from emceepee_trio.backend import retries as module
 from emceepee_trio.backend.client import Client
 from emceepee_trio.backend.process import Process
 from emceepee_trio.config import Limits, Retry
 from emceepee_trio.errors import ConnectFailed, ServerDisconnected, ToolError
-from emceepee_trio.model.events import ProcessStarted, ServerConnected
+from emceepee_trio.model.events import ProcessStarted
 from emceepee_trio.model.events import ServerDisconnected as Lost
 from emceepee_trio.model.states import BackendState
 from fake_backends import raw, until
@@ -55,7 +55,7 @@ async def test_a_lost_child_comes_back_by_itself() -> None:
         async with running(raw() | SOON) as it:
             first = await it.backend.connection()
             kill(it)
-            await it.host.wait_for(ServerConnected, 2)
+            await it.host.connected(2)
             assert it.backend.client is not first
             assert it.backend.state is BackendState.CONNECTED
             assert it.host.story == [
@@ -63,8 +63,10 @@ async def test_a_lost_child_comes_back_by_itself() -> None:
                 "server_connected",
                 "process_crashed",
                 "server_disconnected",
+                "restarting",
                 "process_started",
-                "server_connected",
+                "restarted",
+                "server_reconnected",
             ]
             assert (await it.call("echo", text="hi"))["x-arguments"] == {"text": "hi"}
 
@@ -79,7 +81,7 @@ async def test_a_failed_try_tells_everybody_who_waits_when_the_next_one_is() -> 
                 assert 3_500_000 < error.details["next_retry_ms"] <= 3_600_000
                 assert "next try in 3" in error.message
             assert it.backend.state is BackendState.RECONNECTING
-            assert it.backend.attempt == 1
+            assert it.backend.retries.attempt == 1
 
 
 async def test_a_caller_does_not_wait_for_the_time_of_the_next_try(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ async def test_a_caller_does_not_wait_for_the_time_of_the_next_try(tmp_path: Pat
             assert it.backend.next_try is not None
             (again,) = await outcomes(it, 1)  # the hour has not passed
             assert isinstance(again, ConnectFailed)
-            assert it.backend.attempt == 2
+            assert it.backend.retries.attempt == 2
             go.touch()
             (client, other) = await outcomes(it, 2)
             assert client is other is it.backend.client
@@ -120,13 +122,13 @@ async def test_tries_end_at_their_limit_and_a_caller_starts_another() -> None:
         async with running(entry) as it:
             # The one at the start, and three by itself; each asks first which era it is.
             await until(lambda: it.backend.state is BackendState.ERROR)
-            assert it.backend.attempt == 4
+            assert it.backend.retries.attempt == 4
             assert it.backend.next_try is None
             (error,) = await outcomes(it, 1)
             assert isinstance(error, ConnectFailed)
             assert error.message.endswith("; correct it, then call reconnect_server")
             assert "next_retry_ms" not in (error.details or {})
-            assert it.backend.attempt == 5
+            assert it.backend.retries.attempt == 5
 
 
 async def test_without_restarts_a_loss_is_an_error_until_somebody_calls() -> None:
@@ -147,15 +149,15 @@ async def test_the_count_starts_again_after_a_minute_connected(
     with trio.fail_after(GUARD):
         async with running(raw() | SOON) as it:
             for lost in (1, 2):
-                await it.host.wait_for(ServerConnected, lost)
+                await it.host.connected(lost)
                 kill(it)
                 await it.host.wait_for(Lost, lost)
-                assert it.backend.attempt == lost
-            await it.host.wait_for(ServerConnected, 3)
+                assert it.backend.retries.attempt == lost
+            await it.host.connected(3)
             monkeypatch.setattr(module, "RETRY_RESET_MS", 0)
             kill(it)
             await it.host.wait_for(Lost, 3)
-            assert it.backend.attempt == 1
+            assert it.backend.retries.attempt == 1
 
 
 async def test_a_lazy_server_starts_with_its_first_caller() -> None:

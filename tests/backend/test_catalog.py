@@ -9,6 +9,7 @@ import outcome
 import pytest
 import trio
 from mcp import MCPError
+from trio.testing import wait_all_tasks_blocked
 
 from emceepee_trio.backend import catalog as module
 from emceepee_trio.backend.catalog import Catalog, Entries, List
@@ -87,6 +88,8 @@ async def test_after_a_loss_the_old_list_is_kept_and_the_next_one_fetched(journa
             new = await fetch(it, "tools")
             assert new == old
             assert new is not old
+            await it.host.connected(2)  # what was known before has been asked for by then
+            assert await fetch(it, "tools") is new
     assert len(journal.of("tools/list")) == 2
 
 
@@ -128,6 +131,96 @@ async def test_pages_older_than_a_change_are_not_taken_for_new(answers_late: boo
             assert it.backend.catalog.kept("tools") == [{"name": "b"}]
             await fetch(it, "tools")
             assert len(server.of("tools/list")) == 2
+
+
+async def test_those_who_ask_at_once_share_one_fetch() -> None:
+    asked, go = trio.Event(), trio.Event()
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method == "tools/list":
+            asked.set()
+            await go.wait()
+        return False
+
+    async def wait_for_tools(task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+        with trio.CancelScope() as scope:
+            task_status.started(scope)
+            found.append(await fetch(it, "tools"))
+
+    found: list[Entries] = []
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer(spoil=spoil)) as server,
+            running({"url": server.url}) as it,
+        ):
+            await it.backend.connection()
+            async with trio.open_nursery() as nursery:
+                first = await nursery.start(wait_for_tools)
+                await asked.wait()
+                for _ in range(3):
+                    await nursery.start(wait_for_tools)
+                await wait_all_tasks_blocked()
+                assert len(server.of("tools/list")) == 1
+                first.cancel()  # who gives up leaves it to those who wait
+                await wait_all_tasks_blocked()
+                go.set()
+            assert len(found) == 3
+            assert found[0] is found[1] is found[2]
+            assert len(server.of("tools/list")) == 2
+
+
+async def test_those_who_ask_at_once_share_one_refusal() -> None:
+    error = {"code": 1, "message": "out of order"}
+    refused = 0
+    asked, go = trio.Event(), trio.Event()
+
+    async def wait_for_tools() -> None:
+        nonlocal refused
+        with pytest.raises(MCPError, match="out of order"):
+            await fetch(it, "tools")
+        refused += 1
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/list":
+            return False
+        asked.set()
+        await go.wait()
+        await reply.json({"jsonrpc": "2.0", "id": request.message["id"], "error": error})
+        return True
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer(spoil=spoil)) as server,
+            running({"url": server.url}) as it,
+        ):
+            await it.backend.connection()
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(wait_for_tools)
+                await asked.wait()
+                await wait_all_tasks_blocked()
+                go.set()
+            assert refused == 3
+            assert len(server.of("tools/list")) == 1
+
+
+@pytest.mark.parametrize(("ttl", "asked"), [(0, 2), (60_000, 1), (-1, 1), ("x", 1), (None, 1)])
+async def test_a_list_holds_for_as_long_as_its_server_says(ttl: object, asked: int) -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/list":
+            return False
+        result = {"tools": [{"name": "x"}], "ttlMs": ttl}
+        await reply.json({"jsonrpc": "2.0", "id": request.message["id"], "result": result})
+        return True
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer(spoil=spoil)) as server,
+            running({"url": server.url}) as it,
+        ):
+            for _ in range(2):
+                assert await fetch(it, "tools") == [{"name": "x"}]
+            assert len(server.of("tools/list")) == asked
 
 
 async def test_what_is_not_allowed_is_as_if_missing() -> None:

@@ -13,7 +13,7 @@ from mcp import MCPError
 from emceepee_trio.backend import listening as module
 from emceepee_trio.backend.client import closed_under
 from emceepee_trio.config import Limits, Retry
-from emceepee_trio.model.events import ServerConnected, ServerDisconnected
+from emceepee_trio.model.events import ServerDisconnected
 from fake_backends import Journal, raw
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from recording import Running, running
@@ -105,7 +105,7 @@ async def test_subscriptions_are_followed_again_after_a_loss(journal: Journal) -
             await follow(it, "raw://text")
             with pytest.raises(MCPError):
                 await it.call("exit")
-            await it.host.wait_for(ServerConnected, 2)
+            await it.host.connected(2)
             agreed = await it.backend.follow_changes()
     assert agreed["resourceSubscriptions"] == ["raw://text"]
     assert asked(journal)[-1] == agreed

@@ -11,7 +11,7 @@ from mcp import MCPError
 
 from emceepee_trio.backend.http import OLD_EVENT
 from emceepee_trio.config import Reconnect
-from emceepee_trio.model.events import ServerConnected, ServerDisconnected
+from emceepee_trio.model.events import ServerDisconnected
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from recording import running
 
@@ -101,7 +101,7 @@ async def test_the_old_transport_is_connected_again() -> None:
         async with open_http_server(HttpServer()) as server, running(old(server) | entry) as it:
             await it.backend.connection()
             await server.listeners[0].hang_up()
-            await it.host.wait_for(ServerConnected, 2)
+            await it.host.connected(2)
             await it.call("echo")
 
 

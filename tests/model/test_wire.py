@@ -45,10 +45,24 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "server_added": ({"name", "target", "addedBy"}, set()),
     "server_removed": ({"name", "target", "removedBy"}, set()),
     "server_connected": ({"name", "capabilities", "protocolVersion"}, set()),
+    "server_reconnected": (
+        {
+            *("name", "capabilities", "protocolVersion", "type", "attempts"),
+            *("refreshedTools", "refreshedResources", "refreshedPrompts"),
+            *("invalidatedTasks", "invalidatedElicitations", "invalidatedSampling"),
+        },
+        set(),
+    ),
     "server_disconnected": ({"name", "reason", "wasIntentional"}, set()),
+    "server_reconnecting": ({"name", "attempt", "nextRetryMs"}, set()),
+    "server_health_degraded": ({"name", "consecutiveFailures", "lastError"}, set()),
+    "server_health_restored": ({"name", "consecutiveFailures", "lastError"}, set()),
     "process_started": ({"name", "pid"}, set()),
     "process_crashed": ({"name", "pid"}, {"exitCode", "signal"}),
     "process_stopped": ({"name", "pid"}, {"exitCode", "signal"}),
+    "restarting": ({"name", "attempt", "nextRetryMs"}, {"pid", "exitCode", "signal"}),
+    "restarted": ({"name", "pid", "attempt"}, set()),
+    "restart_failed": ({"name", "attempt"}, {"pid", "exitCode", "signal"}),
 }
 
 classes = pytest.mark.parametrize("cls", get_args(Happening), ids=lambda cls: cls.__name__)
