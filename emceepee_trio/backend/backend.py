@@ -19,7 +19,7 @@ from mcp import MCPError
 from .. import logs
 from ..config import Limits, Retry, Server
 from ..config.bounds import RETRY_RESET_MS
-from ..errors import ConnectFailed, ServerDisconnected
+from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError
 from ..model import events
 from ..model.delays import backoff
 from ..model.states import BACKEND, BackendState, step
@@ -27,10 +27,10 @@ from ..waits.slot import Slot
 from .callbacks import Host, Params
 from .catalog import Catalog
 from .client import Client
-from .connect import Eras
 from .failures import Failure
 from .link import RECONNECT, Link
 from .process import PATIENCE, Exit, Process
+from .shared import Shared
 
 
 @attrs.define(eq=False)
@@ -40,10 +40,12 @@ class Backend:
     server: Server
     host: Host
     limits: Limits
-    eras: Eras
+    shared: Shared
     session: str
     """For the logs."""
     wall: Callable[[], float]
+    restricted: bool
+    """Whether ``policy.network`` holds for it; a change counts from the next connection."""
     catalog: Catalog = attrs.field(init=False)
     state: BackendState = attrs.field(default=BackendState.NOT_CONNECTED, init=False)
     client: Client | None = attrs.field(default=None, init=False)
@@ -143,7 +145,7 @@ class Backend:
         )
         ended.fail(self._unreachable(failure))
 
-    def _unreachable(self, failure: Failure) -> ConnectFailed:
+    def _unreachable(self, failure: Failure) -> ToolError:
         details = dict(failure.details)
         message = f"server {self.server.name!r}: {failure.message}"
         if self.client is not None:
@@ -152,9 +154,11 @@ class Backend:
             left = max(0.0, self.next_try - trio.current_time())
             details["next_retry_ms"] = round(left * 1000)
             message += f"; next try in {left:.1f} s, await_activity tells when it is back"
+        elif failure.kind is Denied:
+            message += "; only the operator can allow it, by configuring this server or the policy"
         else:
             message += "; correct it, then call reconnect_server"
-        return ConnectFailed(message, details)
+        return failure.kind(message, details)
 
     @property
     def _retry(self) -> Retry:
@@ -225,6 +229,8 @@ class Backend:
 
         Raises:
             ConnectFailed: the try failed.
+            Denied: a policy forbids it.
+            LimitReached: there are too many children.
             ServerDisconnected: the backend is being removed.
         """
         while self.client is None:
@@ -242,7 +248,7 @@ class Backend:
         """A new connection: for a url beside the old one, for a child after its end.
 
         Raises:
-            ConnectFailed: it could not be made; over HTTP the old one goes on.
+            ConnectFailed: it could not be made; over HTTP the old one goes on. As do the others.
         """
         old = self._link
         if self.client is None or old is None or self._links is None:

@@ -315,7 +315,10 @@ class Policy:
         (), doc="Command lines that may be started; each a list of globs, one for each argument."
     )
     network: Literal["restricted", "allow"] = field(
-        "restricted", doc="Restricted: no link-local and no cloud metadata addresses."
+        "restricted",
+        doc="Restricted: servers that clients add are connected to directly, never at link-local "
+        "or cloud metadata addresses. Allow: as those of this file, anywhere, and by the proxies "
+        "of the environment.",
     )
 
     def problems(self) -> Iterator[Problem]:
