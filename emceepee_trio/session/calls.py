@@ -8,7 +8,7 @@ the client reaches it by its id. The slot decides every fate; deadlines and canc
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -29,65 +29,7 @@ from ..model import events
 from ..model.events import Happening
 from ..model.states import CALL, TASK, CallState, TaskState, step
 from ..model.wire import size_of, timestamp
-from ..waits.slot import Slot
-
-Result = dict[str, Any]
-Progress = Callable[[Mapping[str, Any]], None]
-
-
-@attrs.define(eq=False)
-class Task:
-    """What clients see of a promoted call."""
-
-    task_id: str
-    status: TaskState
-    created_at: str
-    last_updated_at: str
-    server: str
-    tool: str
-    args: Mapping[str, Any]
-    ttl_ms: int
-    status_message: str | None = None
-    error: str | None = None
-
-
-@attrs.define(eq=False)
-class Call:
-    """One call of a backend's tool. Its id is its task's, should it become one."""
-
-    id: str
-    server: str
-    tool: str
-    args: Mapping[str, Any]
-    ttl: float
-    started_at: str
-    started: float
-    hard_end: float
-    """``call_timeout_ms``, on trio's clock: promoted or not."""
-    waiting_on: str = "connection"
-    state: CallState = CallState.IN_FLIGHT
-    task: Task | None = None
-    expires: float = math.inf
-    """When its TTL ends or, once it is finished, when it is forgotten."""
-    size: int = 0
-    slot: Slot[Result] = attrs.field(factory=Slot, init=False)
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
-    listeners: list[Progress] = attrs.field(factory=list, init=False)
-    """Requests that wait for this call and want to hear of its progress."""
-
-    @property
-    def is_sent(self) -> bool:
-        return self.waiting_on == "answer"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "tool": self.tool,
-            "started_at": self.started_at,
-            "waiting_on": self.waiting_on,
-        }
-
-
-Send = Callable[[Call], Awaitable[Result]]
+from .call import Call, Result, Send, Task
 
 
 @attrs.define(eq=False)
@@ -204,7 +146,7 @@ class Calls:
         )
 
     def _room_for_task(self) -> None:
-        if sum(_is_working(call) for call in self._calls.values()) >= self.limits.tasks:
+        if sum(call.is_working for call in self._calls.values()) >= self.limits.tasks:
             raise LimitReached(
                 f"{self.limits.tasks} tasks are working in this session (limits.tasks); "
                 "fetch, cancel or wait for some of them first"
@@ -300,7 +242,7 @@ class Calls:
 
     def _evict(self) -> None:
         """Forget the oldest finished tasks beyond ``limits.results``."""
-        finished = [call for call in self._calls.values() if _is_finished(call)]
+        finished = [call for call in self._calls.values() if call.is_finished]
         finished.sort(key=lambda call: call.expires)
         size = sum(call.size for call in finished)
         while len(finished) > self.limits.results or (
@@ -374,21 +316,13 @@ class Calls:
             call.task.last_updated_at = timestamp(self.wall())
 
     def next_due(self) -> float | None:
-        return min((c.expires for c in self._calls.values() if _is_finished(c)), default=None)
+        return min((c.expires for c in self._calls.values() if c.is_finished), default=None)
 
     def sweep(self) -> None:
         """Forget what has been kept long enough."""
         now = trio.current_time()
-        for call in [c for c in self._calls.values() if _is_finished(c) and c.expires <= now]:
+        for call in [c for c in self._calls.values() if c.is_finished and c.expires <= now]:
             del self._calls[call.id]
-
-
-def _is_working(call: Call) -> bool:
-    return call.task is not None and call.task.status is TaskState.WORKING
-
-
-def _is_finished(call: Call) -> bool:
-    return call.task is not None and call.task.status is not TaskState.WORKING
 
 
 def _finished(call: Call, task: Task) -> Happening:
