@@ -252,7 +252,9 @@ class Limits:
         4 * MIB, low=64 * KIB, high=1024 * MIB, doc="Their size together, in bytes."
     )
     events_ms: int = field(30 * MINUTE, low=SECOND, high=DAY, doc="How long an event is kept.")
-    notifications: int = field(100, low=1, high=100_000, doc="Notifications kept per server.")
+    notifications: int = field(
+        100, low=1, high=100_000, doc="Notifications kept per server, together at most 1 MiB."
+    )
     logs: int = field(500, low=1, high=100_000, doc="Log lines kept per server.")
     log_bytes: int = field(
         16 * KIB, low=256, high=MIB, doc="A longer log line is cut to this, in bytes."

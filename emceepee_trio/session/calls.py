@@ -16,6 +16,7 @@ import trio
 
 from .. import logs
 from ..config import Limits
+from ..config.bounds import MAX_STATUS_MESSAGE
 from ..errors import (
     ExecutionFailed,
     LimitReached,
@@ -311,8 +312,7 @@ class Calls:
         for listener in tuple(call.listeners):
             listener(said)
         if call.task is not None:
-            total = f" of {said['total']}" if "total" in said else ""
-            call.task.status_message = str(said.get("message") or f"{said.get('progress')}{total}")
+            call.task.status_message = _status_message(said)
             call.task.last_updated_at = timestamp(self.wall())
 
     def next_due(self) -> float | None:
@@ -323,6 +323,12 @@ class Calls:
         now = trio.current_time()
         for call in [c for c in self._calls.values() if c.is_finished and c.expires <= now]:
             del self._calls[call.id]
+
+
+def _status_message(said: Mapping[str, Any]) -> str:
+    total = f" of {said['total']}" if "total" in said else ""
+    text = str(said.get("message") or f"{said.get('progress')}{total}")
+    return text if len(text) <= MAX_STATUS_MESSAGE else text[:MAX_STATUS_MESSAGE] + "…"
 
 
 def _finished(call: Call, task: Task) -> Happening:
