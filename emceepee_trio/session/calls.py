@@ -85,6 +85,7 @@ class Calls:
         # Born with a deadline beyond any wait, so that no path leaves a call without one.
         call.scope.deadline = min(call.hard_end, now + patience + ttl)
         self._calls[call.id] = call
+        self._log("debug", "tool_execution_start", call, has_args=bool(args))
         self.nursery.start_soon(self._run, call, send, name=f"call {call.id}")
         return call
 
@@ -137,14 +138,7 @@ class Calls:
         call.expires = now + call.ttl
         call.scope.deadline = min(call.hard_end, call.expires)
         self.publish(call.server, events.TaskCreated(call.id, call.tool, call.task.ttl_ms))
-        logs.write(
-            "info",
-            "tool_execution_timeout",
-            session=self.session,
-            server=call.server,
-            tool=call.tool,
-            task_id=call.id,
-        )
+        self._log("info", "tool_execution_timeout", call, task_id=call.id)
 
     def _room_for_task(self) -> None:
         if sum(call.is_working for call in self._calls.values()) >= self.limits.tasks:
@@ -208,16 +202,15 @@ class Calls:
             call.state = step(CALL, call.state, CallState.CANCELLED)
         else:
             call.state = step(CALL, call.state, CallState.FAILED if error else CallState.RETURNED)
-        if error is not None and fate is TaskState.FAILED:
-            logs.write(
-                "warn",
-                "tool_execution_failed",
-                session=self.session,
-                server=call.server,
-                tool=call.tool,
-                code=error.code,
-            )
+        if fate is TaskState.COMPLETED:
+            took = round((trio.current_time() - call.started) * 1000)
+            self._log("debug", "tool_execution_complete", call, duration_ms=took)
+        elif fate is TaskState.FAILED and error is not None:
+            self._log("warn", "tool_execution_failed", call, code=error.code)
         return True
+
+    def _log(self, level: logs.Level, event: str, call: Call, **more: Any) -> None:
+        logs.write(level, event, session=self.session, server=call.server, tool=call.tool, **more)
 
     def _finish(self, call: Call, task: Task, fate: TaskState, outcome: Result | ToolError) -> None:
         task.status = step(TASK, task.status, fate)
@@ -229,15 +222,7 @@ class Calls:
         call.size = size_of(call.args) + size_of(shown)
         self.publish(call.server, _finished(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
-        logs.write(
-            level,
-            f"task_{fate.value}",
-            session=self.session,
-            server=call.server,
-            tool=call.tool,
-            task_id=call.id,
-            error=task.error,
-        )
+        self._log(level, f"task_{fate.value}", call, task_id=call.id, error=task.error)
         self._evict()
         self.on_kept(call.expires)
 

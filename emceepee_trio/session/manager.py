@@ -298,6 +298,12 @@ async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     async with trio.open_nursery() as nursery:
         manager = SessionManager(config, Registry(config), nursery)
         yield manager
-        logs.write("info", "registry_shutdown_start", session_count=len(manager.sessions()))
+        sessions = manager.sessions()
+        logs.write(
+            "info",
+            "registry_shutdown_start",
+            session_count=len(sessions),
+            server_count=sum(len(session.backends) for session in sessions),
+        )
         manager.close()
     logs.write("info", "registry_shutdown_complete")
