@@ -410,6 +410,8 @@ def page(request: Json) -> Json:
     start = 0 if cursor is None else int(cursor.removeprefix(f"{key} from "))
     end = start + flags.page
     more = {"nextCursor": f"{key} from {end}"} if end < len(entries) else {}
+    if flags.claim is not None:
+        entries = [{"server": flags.claim, "stale": "no", **entry} for entry in entries]
     return {key: entries[start:end], **more, "x-vendor": "page"}
 
 
@@ -604,6 +606,7 @@ def parse_flags() -> argparse.Namespace:
     add("--prompts", type=int, default=0, metavar="N")
     add("--page", type=int, default=100, metavar="SIZE", help="entries of a list in one answer")
     add("--same-cursor", action="store_true", help="every page is the first and names a next one")
+    add("--claim", metavar="NAME", help="every entry of a list says that it is this server's")
     add("--no-capability", action="append", default=[], metavar="NAME")
     add("--exit-at-once", type=int, metavar="CODE")
     add("--garbage", action="store_true", help="lines that are not JSON-RPC, and no answer ever")

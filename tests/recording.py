@@ -13,7 +13,7 @@ from mcp import MCPError
 
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.callbacks import Abandoned, Kind, LogSource, Params
-from emceepee_trio.backend.connect import Eras
+from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.model import wire
 from emceepee_trio.model.events import Happening, Json, ServerConnected, ServerReconnected
@@ -133,15 +133,15 @@ async def running(
     entry: Mapping[str, Any],
     *,
     limits: Limits | None = None,
-    eras: Eras | None = None,
+    shared: Shared | None = None,
+    restricted: bool = False,
 ) -> AsyncGenerator[Running]:
     """A backend in a task of its own; told to leave at the end, and nothing of it stays."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
     server = Server("it", **fields)
     host = Recorder()
     config = Config(limits=limits or Limits())
-    known: Eras = {} if eras is None else eras
-    backend = Backend(server, host, config, known, "test", time.time)
+    backend = Backend(server, host, config, shared or Shared(), "test", time.time, restricted)
     backend.patience = 0.3
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backend.run)

@@ -18,7 +18,7 @@ from mcp import MCPError
 
 from .. import logs
 from ..config import Config, Server
-from ..errors import ConnectFailed, ServerDisconnected
+from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError
 from ..model import events
 from ..model.states import BACKEND, BackendState, step
 from ..waits.slot import Slot
@@ -26,12 +26,12 @@ from .callbacks import Host, Params
 from .catalog import Catalog
 from .client import Client, NotRun
 from .comeback import Comeback, Lost
-from .connect import Eras
 from .failures import Failure
 from .health import Health
 from .link import RECONNECT, Link
 from .process import PATIENCE, Exit, Process
 from .retries import Retries
+from .shared import Shared
 
 T = TypeVar("T")
 
@@ -43,9 +43,11 @@ class Backend:
     server: Server
     host: Host
     config: Config
-    eras: Eras
+    shared: Shared
     session: str
     wall: Callable[[], float]
+    restricted: bool
+    """Whether ``policy.network`` holds for it; a change counts from the next connection."""
     once: bool = False
     """A try that fails is the last one; for servers that are only added if they work."""
     catalog: Catalog = attrs.field(init=False)
@@ -170,7 +172,7 @@ class Backend:
         )
         ended.fail(self._unreachable(failure))
 
-    def _unreachable(self, failure: Failure) -> ConnectFailed:
+    def _unreachable(self, failure: Failure) -> ToolError:
         details = dict(failure.details)
         message = f"server {self.server.name!r}: {failure.message}"
         if self.client is not None:
@@ -179,9 +181,11 @@ class Backend:
             left = max(0.0, self.next_try - trio.current_time())
             details["next_retry_ms"] = round(left * 1000)
             message += f"; next try in {left:.1f} s, await_activity tells when it is back"
+        elif failure.kind is Denied:
+            message += "; only the operator can allow it, by configuring this server or the policy"
         else:
             message += "; correct it, then call reconnect_server"
-        return ConnectFailed(message, details)
+        return failure.kind(message, details)
 
     @property
     def next_try(self) -> float | None:
@@ -265,6 +269,8 @@ class Backend:
 
         Raises:
             ConnectFailed: the try failed.
+            Denied: a policy forbids it.
+            LimitReached: there are too many children.
             ServerDisconnected: the backend is being removed.
         """
         while self.client is None:
@@ -293,7 +299,7 @@ class Backend:
         """A new connection: for a url beside the old one, for a child after its end.
 
         Raises:
-            ConnectFailed: it could not be made; over HTTP the old one goes on.
+            ConnectFailed: it could not be made; over HTTP the old one goes on. As do the others.
         """
         old = self._link
         if self.client is None or old is None or self._links is None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, Literal, Self, TypeAlias
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Self
 
 import anyio
 import attrs
@@ -32,22 +32,16 @@ from .callbacks import Callbacks, Over
 from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
 from .http import HttpTransport, open_http
 from .process import Process, open_process
+from .shared import Era, Shared
 from .spec import child_environment, command_line
 
 PROBE = 2.0
 """Seconds a stdio server has to answer `server/discover` before it is taken for an older one. An
 older server may stay silent on a method it does not know."""
 
-ERAS = 1000
-"""Verdicts remembered; the oldest makes room."""
-
 UNREAD = 1000
 """Answers of ours that may wait to be written. A backend that goes on asking and does not read is
 cut off."""
-
-Era: TypeAlias = Literal["handshake", "modern"]
-Eras: TypeAlias = dict[tuple[str | None, ...], Era]
-"""What servers turned out to speak, by how they are reached; shared by all sessions."""
 
 
 @attrs.frozen
@@ -68,9 +62,10 @@ class _DiedOfProbe(Exception):
 async def open_client(
     server: Server,
     callbacks: Callbacks,
-    eras: Eras,
+    shared: Shared,
     *,
     limit: int,
+    restricted: bool,
     on_streams: Callable[[Streams], None],
 ) -> AsyncGenerator[Client]:
     """Connect, negotiate, yield the client, close.
@@ -80,33 +75,32 @@ async def open_client(
 
     Raises:
         ConnectFailed: the command does not exist, or the server is not one.
+        LimitReached: there are too many children.
         MCPError: the server refused.
     """
+
+    def open_streams() -> AbstractAsyncContextManager[Streams]:
+        return _open_streams(server, callbacks, shared, limit, restricted)
+
     key = _reached_by(server)
-    era = eras.get(key) if server.era == "auto" else server.era
+    era = shared.eras.get(key) if server.era == "auto" else server.era
     if era is None and server.transport == "sse":
         era = "handshake"  # that transport is older than the question
     works = died = False
     try:
-        async with _open_connection(server, callbacks, era, limit, on_streams) as client:
+        async with _open_connection(open_streams, callbacks, era, on_streams) as client:
             works = True
-            _remember(eras, key, "modern" if client.negotiated.is_modern else "handshake")
+            shared.remember(key, "modern" if client.negotiated.is_modern else "handshake")
             yield client
     except* _DiedOfProbe:
         died = True
     finally:
         if not works:  # it may have been replaced by another version: ask again next time
-            eras.pop(key, None)
+            shared.eras.pop(key, None)
     if died:
-        async with _open_connection(server, callbacks, "handshake", limit, on_streams) as client:
-            _remember(eras, key, "handshake")
+        async with _open_connection(open_streams, callbacks, "handshake", on_streams) as client:
+            shared.remember(key, "handshake")
             yield client
-
-
-def _remember(eras: Eras, key: tuple[str | None, ...], era: Era) -> None:
-    if key not in eras and len(eras) >= ERAS:
-        del eras[next(iter(eras))]
-    eras[key] = era
 
 
 def _reached_by(server: Server) -> tuple[str | None, ...]:
@@ -115,14 +109,13 @@ def _reached_by(server: Server) -> tuple[str | None, ...]:
 
 @asynccontextmanager
 async def _open_connection(
-    server: Server,
+    open_streams: Callable[[], AbstractAsyncContextManager[Streams]],
     callbacks: Callbacks,
     era: Era | None,
-    limit: int,
     on_streams: Callable[[Streams], None],
 ) -> AsyncGenerator[Client]:
     over = callbacks.renew()
-    async with _open_streams(server, callbacks, limit) as streams:
+    async with open_streams() as streams:
         on_streams(streams)
         reads, writes = _Reads(streams.reads, over), _Writes(streams.writes, over)
         dispatcher = JSONRPCDispatcher[Any](reads, writes)
@@ -157,23 +150,24 @@ async def _run_dispatcher(  # noqa: ASYNC128 - the dispatcher says when it has s
 
 @asynccontextmanager
 async def _open_streams(
-    server: Server, callbacks: Callbacks, limit: int
+    server: Server, callbacks: Callbacks, shared: Shared, limit: int, restricted: bool
 ) -> AsyncGenerator[Streams]:
     if server.transport == "stdio":
         environment = child_environment(server)
         command = command_line(server, environment)
 
-        async with open_process(
-            command,
-            env=environment,
-            cwd=server.cwd,
-            limit=limit,
-            on_stderr=callbacks.wrote_to_stderr,
-            on_noise=callbacks.made_noise,
-        ) as process:
-            yield Streams(process.reads, process.writes, process=process)
+        with shared.place_for_child():
+            async with open_process(
+                command,
+                env=environment,
+                cwd=server.cwd,
+                limit=limit,
+                on_stderr=callbacks.wrote_to_stderr,
+                on_noise=callbacks.made_noise,
+            ) as process:
+                yield Streams(process.reads, process.writes, process=process)
     else:
-        async with open_http(server, limit) as (reads, writes, http):
+        async with open_http(server, limit, restricted=restricted) as (reads, writes, http):
             yield Streams(reads, writes, http=http)
 
 

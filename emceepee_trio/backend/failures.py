@@ -13,14 +13,16 @@ import trio
 from mcp import MCPError
 
 from ..config import Server
-from ..errors import ConnectFailed
+from ..errors import ConnectFailed, Denied, LimitReached, ToolError
 from .client import closed_under
 from .connect import Streams
 from .http import describe
+from .network import Refused
 
 NOT_A_BUG = (
     MCPError,
     ConnectFailed,
+    LimitReached,
     OSError,
     httpx2.HTTPError,
     httpx2.InvalidURL,
@@ -51,6 +53,8 @@ class Failure:
     details: Mapping[str, Any] = attrs.field(factory=dict)
     final: bool = False
     """Trying again without a change would end the same."""
+    kind: type[ToolError] = ConnectFailed
+    """What callers are told it is."""
 
 
 def explain(
@@ -79,6 +83,10 @@ def explain(
         )
     if error is None:
         return Failure(f"no answer within {server.connect_timeout_ms} ms", details)
+    if isinstance(error, Refused):
+        return Failure(str(error), details, final=True, kind=Denied)
+    if isinstance(error, LimitReached):
+        return Failure(error.message, details, kind=LimitReached)
     if isinstance(error, ConnectFailed):
         final = "command" in (error.details or {})
         return Failure(_bare(error, server), {**details, **(error.details or {})}, final)

@@ -27,6 +27,7 @@ from mcp_types import INVALID_PARAMS
 
 from ..config import Server
 from ..errors import ConnectFailed
+from .network import Refused, RestrictedTransport
 
 PATIENCE = 30.0
 """Seconds to connect or to write. Reading has no bound of its own: every request carries a
@@ -50,6 +51,7 @@ class HttpTransport:
 
     server: Server
     limit: int
+    restricted: bool
     status: int | None = attrs.field(default=None, init=False)
     """Of the last answer, if it was an error."""
     on_over: Callable[[str], None] | None = attrs.field(default=None, init=False)
@@ -133,7 +135,7 @@ class HttpTransport:
 
 def describe(error: httpx2.HTTPError, server: Server) -> str:
     """In our words: those of the library may quote the URL, and with it a secret."""
-    if isinstance(error, Ended):
+    if isinstance(error, Ended | Refused):
         return str(error)
     if isinstance(error, httpx2.HTTPStatusError):
         return f"{server.target} answered {error.response.status_code}"
@@ -204,12 +206,15 @@ class _Client(httpx2.AsyncClient):
         headers = httpx2.Headers(dict(transport.server.headers))
         # Uncompressed, the length of a body is what it takes in memory.
         headers["accept-encoding"] = "identity"
+        # Every call under way has a connection of its own; `limits.calls` bounds them.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        restricted = RestrictedTransport(_certificates(), limits) if transport.restricted else None
         super().__init__(
             headers=headers,
             verify=_certificates(),
             timeout=httpx2.Timeout(PATIENCE, read=None, pool=None),
-            # Every call under way has a connection of its own; `limits.calls` bounds them.
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+            limits=limits,
+            transport=restricted,
             event_hooks={"response": [transport.note]},
         )
         self._noting = transport
@@ -256,10 +261,15 @@ class _Sendable:
 
 
 @asynccontextmanager
-async def open_http(server: Server, limit: int) -> AsyncGenerator[tuple[Any, Any, HttpTransport]]:
-    """The message streams of *server*, by the transport its entry names."""
+async def open_http(
+    server: Server, limit: int, *, restricted: bool
+) -> AsyncGenerator[tuple[Any, Any, HttpTransport]]:
+    """The message streams of *server*, by the transport its entry names.
+
+    If it is *restricted*, ``policy.network`` decides about every address, and no proxy is asked.
+    """
     assert server.url is not None
-    transport = HttpTransport(server, limit)
+    transport = HttpTransport(server, limit, restricted)
     if server.transport == "sse":
         async with _open_sse(server.url, transport) as (reads, writes):
             yield reads, _Sendable(writes), transport

@@ -82,8 +82,9 @@ class Link:
                 async with open_client(
                     backend.server,
                     self.callbacks,
-                    backend.eras,
+                    backend.shared,
                     limit=backend.config.limits.message,
+                    restricted=backend.restricted,
                     on_streams=self._opened,
                 ) as client:
                     # It may have been given up in the tick in which it was made.

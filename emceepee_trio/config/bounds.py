@@ -40,6 +40,12 @@ MAX_STREAM_MESSAGES = 1000
 MAX_STREAM_BYTES = 8 * MIB
 """What the streams of one session keep for readers who come back; the oldest goes first."""
 
+MAX_NOTIFICATIONS_BYTES = MIB
+"""Of the notifications kept of a server, in a session; the oldest goes first, the newest stays."""
+
+MAX_STATUS_MESSAGE = 500
+"""Characters of a task's status message; the rest of what the backend said is cut off."""
+
 MAX_DELIVERY_EVENTS = 50
 MAX_DELIVERY_BYTES = 16 * KIB
 """Events in one response; the rest stays undelivered and is announced as ``more``."""

@@ -252,7 +252,9 @@ class Limits:
         4 * MIB, low=64 * KIB, high=1024 * MIB, doc="Their size together, in bytes."
     )
     events_ms: int = field(30 * MINUTE, low=SECOND, high=DAY, doc="How long an event is kept.")
-    notifications: int = field(100, low=1, high=100_000, doc="Notifications kept per server.")
+    notifications: int = field(
+        100, low=1, high=100_000, doc="Notifications kept per server, together at most 1 MiB."
+    )
     logs: int = field(500, low=1, high=100_000, doc="Log lines kept per server.")
     log_bytes: int = field(
         16 * KIB, low=256, high=MIB, doc="A longer log line is cut to this, in bytes."
@@ -315,7 +317,10 @@ class Policy:
         (), doc="Command lines that may be started; each a list of globs, one for each argument."
     )
     network: Literal["restricted", "allow"] = field(
-        "restricted", doc="Restricted: no link-local and no cloud metadata addresses."
+        "restricted",
+        doc="Restricted: servers that clients add are connected to directly, never at link-local "
+        "or cloud metadata addresses. Allow: as those of this file, anywhere, and by the proxies "
+        "of the environment.",
     )
 
     def problems(self) -> Iterator[Problem]:

@@ -1,15 +1,16 @@
-"""Notifications and logs of backends, per server, the newest so many of each."""
+"""Notifications and logs of backends, per server, the newest of each within their bounds."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 
+from ..config.bounds import MAX_NOTIFICATIONS_BYTES
 from ..model.events import Json
-from ..model.wire import dumps
+from ..model.wire import dumps, size_of
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Of RFC 5424, from the least to the worst."""
@@ -26,6 +27,11 @@ class Heard:
     method: str
     params: Json
     timestamp: str
+    size: int = attrs.field(init=False)
+
+    @size.default
+    def _measured(self) -> int:
+        return size_of((self.method, self.params))
 
 
 @attrs.frozen
@@ -55,7 +61,7 @@ def at_least(level: str) -> Callable[[str], bool]:
 @attrs.define(eq=False)
 class Buffers:
     notifications: int
-    """Kept per server."""
+    """Kept per server, fewer if they are large."""
     logs: int
     """Kept per server."""
     log_bytes: int
@@ -63,14 +69,21 @@ class Buffers:
     listeners: set[Callable[[Logged], None]] = attrs.field(factory=set, init=False)
     """Shown every log entry as it comes."""
     _heard: dict[str, deque[Heard]] = attrs.field(factory=dict, init=False)
+    _heard_bytes: Counter[str] = attrs.field(factory=Counter, init=False)
     _logged: dict[str, deque[Logged]] = attrs.field(factory=dict, init=False)
     _dropped: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def hear(self, notification: Heard) -> None:
-        kept, _ = self._of(self._heard, notification.server)
+        server = notification.server
+        kept, gone = self._of(self._heard, server)
+        if gone is not None:
+            del self._heard_bytes[gone]
         kept.append(notification)
-        if len(kept) > self.notifications:
-            kept.popleft()
+        self._heard_bytes[server] += notification.size
+        while len(kept) > self.notifications or (
+            self._heard_bytes[server] > MAX_NOTIFICATIONS_BYTES and len(kept) > 1
+        ):
+            self._heard_bytes[server] -= kept.popleft().size
 
     def log(self, entry: Logged) -> None:
         kept, gone = self._of(self._logged, entry.server)
@@ -101,6 +114,8 @@ class Buffers:
             key=lambda entry: entry.timestamp,
         )[:limit]
         self._remove(self._heard, found)
+        for notification in found:
+            self._heard_bytes[notification.server] -= notification.size
         return found
 
     def take_logs(

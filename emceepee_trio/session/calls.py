@@ -8,7 +8,7 @@ the client reaches it by its id. The slot decides every fate; deadlines and canc
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ import trio
 
 from .. import logs
 from ..config import Limits
+from ..config.bounds import MAX_STATUS_MESSAGE
 from ..errors import (
     ExecutionFailed,
     LimitReached,
@@ -29,65 +30,7 @@ from ..model import events
 from ..model.events import Happening
 from ..model.states import CALL, TASK, CallState, TaskState, step
 from ..model.wire import size_of, timestamp
-from ..waits.slot import Slot
-
-Result = dict[str, Any]
-Progress = Callable[[Mapping[str, Any]], None]
-
-
-@attrs.define(eq=False)
-class Task:
-    """What clients see of a promoted call."""
-
-    task_id: str
-    status: TaskState
-    created_at: str
-    last_updated_at: str
-    server: str
-    tool: str
-    args: Mapping[str, Any]
-    ttl_ms: int
-    status_message: str | None = None
-    error: str | None = None
-
-
-@attrs.define(eq=False)
-class Call:
-    """One call of a backend's tool. Its id is its task's, should it become one."""
-
-    id: str
-    server: str
-    tool: str
-    args: Mapping[str, Any]
-    ttl: float
-    started_at: str
-    started: float
-    hard_end: float
-    """``call_timeout_ms``, on trio's clock: promoted or not."""
-    waiting_on: str = "connection"
-    state: CallState = CallState.IN_FLIGHT
-    task: Task | None = None
-    expires: float = math.inf
-    """When its TTL ends or, once it is finished, when it is forgotten."""
-    size: int = 0
-    slot: Slot[Result] = attrs.field(factory=Slot, init=False)
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
-    listeners: list[Progress] = attrs.field(factory=list, init=False)
-    """Requests that wait for this call and want to hear of its progress."""
-
-    @property
-    def is_sent(self) -> bool:
-        return self.waiting_on == "answer"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "tool": self.tool,
-            "started_at": self.started_at,
-            "waiting_on": self.waiting_on,
-        }
-
-
-Send = Callable[[Call], Awaitable[Result]]
+from .call import Call, Result, Send, Task
 
 
 @attrs.define(eq=False)
@@ -142,6 +85,7 @@ class Calls:
         # Born with a deadline beyond any wait, so that no path leaves a call without one.
         call.scope.deadline = min(call.hard_end, now + patience + ttl)
         self._calls[call.id] = call
+        self._log("debug", "tool_execution_start", call, has_args=bool(args))
         self.nursery.start_soon(self._run, call, send, name=f"call {call.id}")
         return call
 
@@ -194,17 +138,10 @@ class Calls:
         call.expires = now + call.ttl
         call.scope.deadline = min(call.hard_end, call.expires)
         self.publish(call.server, events.TaskCreated(call.id, call.tool, call.task.ttl_ms))
-        logs.write(
-            "info",
-            "tool_execution_timeout",
-            session=self.session,
-            server=call.server,
-            tool=call.tool,
-            task_id=call.id,
-        )
+        self._log("info", "tool_execution_timeout", call, task_id=call.id)
 
     def _room_for_task(self) -> None:
-        if sum(_is_working(call) for call in self._calls.values()) >= self.limits.tasks:
+        if sum(call.is_working for call in self._calls.values()) >= self.limits.tasks:
             raise LimitReached(
                 f"{self.limits.tasks} tasks are working in this session (limits.tasks); "
                 "fetch, cancel or wait for some of them first"
@@ -265,16 +202,15 @@ class Calls:
             call.state = step(CALL, call.state, CallState.CANCELLED)
         else:
             call.state = step(CALL, call.state, CallState.FAILED if error else CallState.RETURNED)
-        if error is not None and fate is TaskState.FAILED:
-            logs.write(
-                "warn",
-                "tool_execution_failed",
-                session=self.session,
-                server=call.server,
-                tool=call.tool,
-                code=error.code,
-            )
+        if fate is TaskState.COMPLETED:
+            took = round((trio.current_time() - call.started) * 1000)
+            self._log("debug", "tool_execution_complete", call, duration_ms=took)
+        elif fate is TaskState.FAILED and error is not None:
+            self._log("warn", "tool_execution_failed", call, code=error.code)
         return True
+
+    def _log(self, level: logs.Level, event: str, call: Call, **more: Any) -> None:
+        logs.write(level, event, session=self.session, server=call.server, tool=call.tool, **more)
 
     def _finish(self, call: Call, task: Task, fate: TaskState, outcome: Result | ToolError) -> None:
         task.status = step(TASK, task.status, fate)
@@ -286,21 +222,13 @@ class Calls:
         call.size = size_of(call.args) + size_of(shown)
         self.publish(call.server, _finished(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
-        logs.write(
-            level,
-            f"task_{fate.value}",
-            session=self.session,
-            server=call.server,
-            tool=call.tool,
-            task_id=call.id,
-            error=task.error,
-        )
+        self._log(level, f"task_{fate.value}", call, task_id=call.id, error=task.error)
         self._evict()
         self.on_kept(call.expires)
 
     def _evict(self) -> None:
         """Forget the oldest finished tasks beyond ``limits.results``."""
-        finished = [call for call in self._calls.values() if _is_finished(call)]
+        finished = [call for call in self._calls.values() if call.is_finished]
         finished.sort(key=lambda call: call.expires)
         size = sum(call.size for call in finished)
         while len(finished) > self.limits.results or (
@@ -369,26 +297,23 @@ class Calls:
         for listener in tuple(call.listeners):
             listener(said)
         if call.task is not None:
-            total = f" of {said['total']}" if "total" in said else ""
-            call.task.status_message = str(said.get("message") or f"{said.get('progress')}{total}")
+            call.task.status_message = _status_message(said)
             call.task.last_updated_at = timestamp(self.wall())
 
     def next_due(self) -> float | None:
-        return min((c.expires for c in self._calls.values() if _is_finished(c)), default=None)
+        return min((c.expires for c in self._calls.values() if c.is_finished), default=None)
 
     def sweep(self) -> None:
         """Forget what has been kept long enough."""
         now = trio.current_time()
-        for call in [c for c in self._calls.values() if _is_finished(c) and c.expires <= now]:
+        for call in [c for c in self._calls.values() if c.is_finished and c.expires <= now]:
             del self._calls[call.id]
 
 
-def _is_working(call: Call) -> bool:
-    return call.task is not None and call.task.status is TaskState.WORKING
-
-
-def _is_finished(call: Call) -> bool:
-    return call.task is not None and call.task.status is not TaskState.WORKING
+def _status_message(said: Mapping[str, Any]) -> str:
+    total = f" of {said['total']}" if "total" in said else ""
+    text = str(said.get("message") or f"{said.get('progress')}{total}")
+    return text if len(text) <= MAX_STATUS_MESSAGE else text[:MAX_STATUS_MESSAGE] + "…"
 
 
 def _finished(call: Call, task: Task) -> Happening:

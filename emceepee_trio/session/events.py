@@ -133,14 +133,24 @@ class Events:
         while len(self._kept) > 1 and (
             len(self._kept) > self.keep or self._bytes > self.keep_bytes
         ):
-            self._drop(next(iter(self._kept)))
+            too_many = len(self._kept) > self.keep
+            self._drop(
+                next(iter(self._kept)), "limits.events" if too_many else "limits.events_bytes"
+            )
 
-    def _drop(self, event_id: str) -> None:
+    def _drop(self, event_id: str, reason: str) -> None:
         kept = self._kept.pop(event_id)
         self._bytes -= kept.event.size
         if kept.is_pending:
             self._lost += 1
-            logs.write("warn", "event_store_eviction", session=self.session, evicted_count=1)
+            logs.write(
+                "warn",
+                "event_store_eviction",
+                session=self.session,
+                server=kept.event.server,
+                evicted_count=1,
+                reason=reason,
+            )
 
     def next_due(self) -> float | None:
         """When the oldest is too old."""
@@ -151,7 +161,7 @@ class Events:
         """Forget what is too old."""
         now = self.now()
         while (due := self.next_due()) is not None and due <= now:
-            self._drop(next(iter(self._kept)))
+            self._drop(next(iter(self._kept)), "limits.events_ms")
 
     @property
     def has_pending(self) -> bool:

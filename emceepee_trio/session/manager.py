@@ -14,8 +14,8 @@ import trio
 from .. import logs
 from ..backend.backend import Backend
 from ..backend.client import Client
-from ..backend.connect import Eras
 from ..backend.process import PATIENCE
+from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
@@ -44,7 +44,7 @@ class SessionManager:
     registry: Registry
     _nursery: trio.Nursery
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
-    _eras: Eras = attrs.field(factory=dict, init=False)
+    _shared: Shared = attrs.field(factory=Shared, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _opening: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -139,7 +139,7 @@ class SessionManager:
                             session_id,
                             principal,
                             self.config,
-                            self._eras,
+                            self._shared,
                             self._new_id,
                             outer,
                             inner,
@@ -148,7 +148,7 @@ class SessionManager:
                         if ends_when_idle:
                             inner.start_soon(self._end_when_idle, session)
                         for server in self.registry.visible(principal).values():
-                            session.start_backend(server)
+                            self._start_backend(session, server)
                         logs.write("info", "session_created", session=session_id)
                         slot.set(session)
                 finally:
@@ -187,7 +187,8 @@ class SessionManager:
         self.registry.check(session.principal, server)
         if (same := _same(session, server)) is not None:
             return await same.connection(), False
-        candidate = session.new_backend(server, once=not keep_on_failure)
+        restricted = self.registry.restricts(server.name)
+        candidate = session.new_backend(server, restricted=restricted, once=not keep_on_failure)
         try:
             client = await _first_try(candidate, keep_on_failure)
             # Others were busy meanwhile: the session may be over, the name or the last place taken.
@@ -211,7 +212,7 @@ class SessionManager:
                 if previous is not None:
                     other.say_removed(previous.server, session.client_name)
                 other.say_added(server, session.client_name)
-                other.start_backend(server)
+                self._start_backend(other, server)
         return client, replaced
 
     async def remove_server(self, session: Session, name: str) -> None:
@@ -243,6 +244,7 @@ class SessionManager:
             wanted = self.registry.visible(session.principal)
             for name, backend in list(session.backends.items()):
                 if wanted.get(name) == backend.server:
+                    backend.restricted = self.registry.restricts(name)
                     continue
                 if name in wanted:
                     session.drop_backend(name, "replaced", PATIENCE)
@@ -255,7 +257,10 @@ class SessionManager:
             for name, server in wanted.items():
                 if name not in session.backends:
                     session.say_added(server, BY_CONFIG)
-                    session.start_backend(server)
+                    self._start_backend(session, server)
+
+    def _start_backend(self, session: Session, server: Server) -> None:
+        session.start_backend(server, restricted=self.registry.restricts(server.name))
 
 
 def _same(session: Session, server: Server) -> Backend | None:
@@ -266,12 +271,12 @@ def _same(session: Session, server: Server) -> Backend | None:
 async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
     try:
         return await backend.connection()
-    except ConnectFailed as error:
+    except (ConnectFailed, LimitReached) as error:
         if keep_on_failure:
             return None
         # What it says of the next try is not true of a server that will not be there.
         details = {k: v for k, v in (error.details or {}).items() if k != "next_retry_ms"}
-        raise ConnectFailed(
+        raise type(error)(
             f"server {backend.server.name!r}: {backend.last_error}; it is not added, correct it "
             "and add it again",
             details,
@@ -294,6 +299,12 @@ async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     async with trio.open_nursery() as nursery:
         manager = SessionManager(config, Registry(config), nursery)
         yield manager
-        logs.write("info", "registry_shutdown_start", session_count=len(manager.sessions()))
+        sessions = manager.sessions()
+        logs.write(
+            "info",
+            "registry_shutdown_start",
+            session_count=len(sessions),
+            server_count=sum(len(session.backends) for session in sessions),
+        )
         manager.close()
     logs.write("info", "registry_shutdown_complete")

@@ -40,6 +40,8 @@ class Question:
     timestamp: str
     params: Mapping[str, Any]
     state: QuestionState = QuestionState.PENDING
+    asked_at: float = 0.0
+    """On trio's clock."""
     slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
 
     @property
@@ -94,6 +96,7 @@ class Questions:
                 message=f"{self.limits.questions} questions are open in this session already",
             )
         question = Question(self.new_id(), kind, server, timestamp(self.wall()), params)
+        question.asked_at = trio.current_time()
         self._open[question.id] = question
         asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
         self.publish(server, asked(question.id, params))
@@ -132,6 +135,7 @@ class Questions:
         elicitation = question.kind == "elicitation"
         told = events.ElicitationCancelled if elicitation else events.SamplingCancelled
         self.publish(question.server, told(question.id, reason))
+        self._log("info", "cancelled", question)
 
     def _close(
         self, question: Question, state: QuestionState, outcome: dict[str, Any] | MCPError
@@ -149,13 +153,14 @@ class Questions:
                 self._closed.popitem(last=False)
         return settled
 
-    def _log(self, level: logs.Level, what: str, question: Question) -> None:
+    def _log(self, level: logs.Level, what: str, question: Question, **more: Any) -> None:
         logs.write(
             level,
             f"{question.kind}_{what}",
             session=self.session,
             server=question.server,
             request_id=question.id,
+            **more,
         )
 
     def open(self, kind: Kind, server: str | None = None) -> list[Question]:
@@ -186,7 +191,8 @@ class Questions:
         """The client's answer goes to the backend."""
         if not self._close(question, state, result):
             self.get(question.kind, question.id)  # raises: somebody was first
-        self._log("info", "responded", question)
+        took = round((trio.current_time() - question.asked_at) * 1000)
+        self._log("info", "responded", question, duration_ms=took)
 
     def cancel(self, question: Question, reason: str) -> None:
         """The client will not answer: a form ends as cancelled, sampling with an error."""

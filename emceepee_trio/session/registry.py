@@ -74,6 +74,13 @@ class Registry:
             del self._added[principal][name]
         return server
 
+    def restricts(self, name: str) -> bool:
+        """Whether ``policy.network`` holds for the server of that name.
+
+        What is configured is the operator's own choice.
+        """
+        return self.config.policy.network == "restricted" and name not in self._configured()
+
     def is_shared(self, name: str) -> bool:
         """Whether every principal sees the server of that name."""
         return name in self._configured()

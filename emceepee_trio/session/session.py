@@ -19,7 +19,7 @@ from .. import logs
 from ..backend.backend import Backend
 from ..backend.callbacks import Abandoned, Kind, LogSource, Params
 from ..backend.client import Client
-from ..backend.connect import Eras
+from ..backend.shared import Shared
 from ..config import Config, Server
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
@@ -54,7 +54,7 @@ class Session:
     id: str
     principal: str
     config: Config
-    eras: Eras
+    shared: Shared
     new_id: Callable[[], str]
     outer: trio.Nursery
     inner: trio.Nursery
@@ -104,15 +104,17 @@ class Session:
         self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
         self.sweeper.keepers = (self.events, self.calls)
 
-    def start_backend(self, server: Server) -> Backend:
+    def start_backend(self, server: Server, *, restricted: bool) -> Backend:
         """Begin to connect, under the server's name from now on. Waits for nothing."""
-        backend = self.new_backend(server)
+        backend = self.new_backend(server, restricted=restricted)
         self.backends[server.name] = backend
         return backend
 
-    def new_backend(self, server: Server, *, once: bool = False) -> Backend:
+    def new_backend(self, server: Server, *, restricted: bool, once: bool = False) -> Backend:
         """Begin to connect, without a name yet."""
-        backend = Backend(server, self, self.config, self.eras, self.id, self.wall, once)
+        backend = Backend(
+            server, self, self.config, self.shared, self.id, self.wall, restricted, once
+        )
         self._running.add(backend)
         self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {self.id}")
         return backend

@@ -123,6 +123,15 @@ class Gathered:
         return said
 
 
+def labelled(entries: Iterable[Mapping[str, Any]], server: str, *, stale: bool = False) -> Entries:
+    """Whose they are and whether they are old is for us to say, whatever an entry says itself."""
+    label = {"server": server, "stale": True} if stale else {"server": server}
+    return [
+        {**label, **{key: entry[key] for key in entry if key not in ("server", "stale")}}
+        for entry in entries
+    ]
+
+
 async def gather(request: Request, name: List, backends: Iterable[Backend]) -> Gathered:
     """The lists of *backends*, in their order; nobody waits for a slow one for long."""
     found: dict[str, Entries] = {}
@@ -153,7 +162,7 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
         if server in failed:
             gathered.errors.append({"server": server, "error": failed[server]})
             old = backend.catalog.kept(name) or ()
-            gathered.entries += [{"server": server, "stale": True, **entry} for entry in old]
+            gathered.entries += labelled(old, server, stale=True)
         else:
-            gathered.entries += [{"server": server, **entry} for entry in found[server]]
+            gathered.entries += labelled(found[server], server)
     return gathered

@@ -23,7 +23,7 @@ from ..errors import InvalidArguments, NotFound, ToolError
 from ..model.problems import did_you_mean
 from ..model.strict import field
 from ..model.wire import dumps
-from ..session.calls import Call, Result, Task
+from ..session.call import Call, Result, Task
 from .asking import as_tool_error, gather
 from .registry import CALLS, READS, TOOLS, Request
 from .response import Reply, text

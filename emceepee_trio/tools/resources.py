@@ -14,7 +14,7 @@ from ..errors import ExecutionFailed, NotFound, TimedOut
 from ..model.diagrams import diagrams
 from ..model.strict import field
 from ..model.wire import dumps
-from .asking import Gathered, as_tool_error, ask, entries_of, gather
+from .asking import Gathered, as_tool_error, ask, entries_of, gather, labelled
 from .registry import ACTS, READS, TOOLS, Request
 from .response import Reply, json_reply
 
@@ -45,9 +45,9 @@ async def list_of(request: Request, name: List, server: str | None) -> Gathered:
         gathered = await gather(request, name, session.backends.values())
     elif server != OUR_NAME:
         entries = await entries_of(request, session.backend(server), name)
-        gathered.entries = [{"server": server, **entry} for entry in entries]
+        gathered.entries = labelled(entries, server)
     if name == "resources" and server in (None, OUR_NAME):
-        gathered.entries += [{"server": OUR_NAME, **entry} for entry in OUR_RESOURCES]
+        gathered.entries += labelled(OUR_RESOURCES, OUR_NAME)
     return gathered
 
 

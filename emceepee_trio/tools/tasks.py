@@ -12,7 +12,7 @@ from ..errors import TimedOut
 from ..model.states import TaskState
 from ..model.strict import field
 from ..model.wire import to_snake
-from ..session.calls import Call, Task
+from ..session.call import Call, Task
 from .registry import ENDS, READS, TOOLS, Request
 from .response import Reply, json_reply
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from emceepee_trio.backend import connect
-from emceepee_trio.backend.connect import Eras
+from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ProcessStarted, ProcessStopped
 from fake_backends import Journal, raw
@@ -34,9 +34,9 @@ def journal(tmp_path: Path) -> Journal:
 async def test_a_server_of_the_handshake_era_refuses_the_probe_and_is_initialized(
     journal: Journal,
 ) -> None:
-    eras: Eras = {}
+    shared = Shared()
     with trio.fail_after(GUARD):
-        async with running(raw(*journal.flags), eras=eras) as it:
+        async with running(raw(*journal.flags), shared=shared) as it:
             client = await it.backend.connection()
             await client.request("ping")
             agreed = client.negotiated
@@ -52,7 +52,7 @@ async def test_a_server_of_the_handshake_era_refuses_the_probe_and_is_initialize
     assert agreed.server_info["x-vendor"] == 1
     assert agreed.instructions == "Raw instructions."
     assert agreed.capabilities["experimental"] == {"vendor/thing": {"x": 1}}
-    assert list(eras.values()) == ["handshake"]
+    assert list(shared.eras.values()) == ["handshake"]
 
 
 async def test_everything_we_can_do_is_declared(journal: Journal) -> None:
@@ -70,9 +70,9 @@ async def test_everything_we_can_do_is_declared(journal: Journal) -> None:
 
 
 async def test_a_modern_server_is_told_so_with_every_request(journal: Journal) -> None:
-    eras: Eras = {}
+    shared = Shared()
     with trio.fail_after(GUARD):
-        async with running(raw("--discover", "modern", *journal.flags), eras=eras) as it:
+        async with running(raw("--discover", "modern", *journal.flags), shared=shared) as it:
             client = await it.backend.connection()
             await client.request("tools/list")
     assert client.negotiated.is_modern
@@ -87,7 +87,7 @@ async def test_a_modern_server_is_told_so_with_every_request(journal: Journal) -
             "tools": {},
             "context": {},
         }
-    assert list(eras.values()) == ["modern"]
+    assert list(shared.eras.values()) == ["modern"]
 
 
 async def test_a_server_that_is_silent_on_the_probe_is_initialized_in_the_same_process(
@@ -95,24 +95,24 @@ async def test_a_server_that_is_silent_on_the_probe_is_initialized_in_the_same_p
 ) -> None:
     assert connect.PROBE == 2.0
     monkeypatch.setattr(connect, "PROBE", 0.2)
-    eras: Eras = {}
+    shared = Shared()
     entry = raw("--discover", "silent", *journal.flags)
     with trio.fail_after(GUARD):
-        async with running(entry, eras=eras) as it:
+        async with running(entry, shared=shared) as it:
             await it.backend.connection()
         assert names(journal)[:3] == ["started", "server/discover", "initialize"]
         # What it turned out to speak is remembered, also for other sessions.
-        async with running(entry, eras=eras) as it:
+        async with running(entry, shared=shared) as it:
             await it.backend.connection()
     assert names(journal).count("server/discover") == 1
     assert names(journal).count("initialize") == 2
 
 
 async def test_a_server_that_dies_of_the_probe_is_started_again(journal: Journal) -> None:
-    eras: Eras = {}
+    shared = Shared()
     entry = raw("--discover", "die", *journal.flags)
     with trio.fail_after(GUARD):
-        async with running(entry, eras=eras) as it:
+        async with running(entry, shared=shared) as it:
             await it.backend.connection()
             assert it.host.story == [
                 "process_started",
@@ -124,8 +124,8 @@ async def test_a_server_that_dies_of_the_probe_is_started_again(journal: Journal
             assert (stopped.pid, stopped.exit_code) == (it.host.all(ProcessStarted)[0].pid, 1)
             await it.call("echo")
             assert len(it.host.story) == 4
-        assert list(eras.values()) == ["handshake"]
-        async with running(entry, eras=eras) as it:
+        assert list(shared.eras.values()) == ["handshake"]
+        async with running(entry, shared=shared) as it:
             await it.backend.connection()
     assert names(journal).count("started") == 3
     assert names(journal).count("server/discover") == 1
@@ -135,15 +135,15 @@ async def test_a_verdict_that_no_longer_holds_is_forgotten(journal: Journal) -> 
     entry = raw("--discover", "modern", *journal.flags)
     async with running(entry) as it:
         key = connect._reached_by(it.backend.server)
-    eras: Eras = {key: "handshake"}
+    shared = Shared({key: "handshake"})
     with trio.fail_after(GUARD):
-        async with running(entry, eras=eras) as it:
+        async with running(entry, shared=shared) as it:
             with pytest.raises(ConnectFailed, match="unsupported version"):
                 await it.backend.connection()
-            assert key not in eras
+            assert key not in shared.eras
             client = await it.backend.connection()
             assert client.negotiated.is_modern
-    assert eras[key] == "modern"
+    assert shared.eras[key] == "modern"
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
@@ -158,12 +158,12 @@ async def test_an_era_that_is_configured_is_not_asked_for(era: str, journal: Jou
 
 
 async def test_verdicts_are_not_collected_for_ever() -> None:
-    eras: Eras = {}
-    for number in range(connect.ERAS + 10):
-        connect._remember(eras, (str(number),), "modern")
-    assert len(eras) == connect.ERAS
-    assert ("0",) not in eras
-    assert (str(connect.ERAS + 9),) in eras
+    shared = Shared()
+    for number in range(ERAS + 10):
+        shared.remember((str(number),), "modern")
+    assert len(shared.eras) == ERAS
+    assert ("0",) not in shared.eras
+    assert (str(ERAS + 9),) in shared.eras
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])

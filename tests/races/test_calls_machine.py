@@ -14,7 +14,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound, TimedOut, ToolError
 from emceepee_trio.model.states import CallState
-from emceepee_trio.session.calls import Call
+from emceepee_trio.session.call import Call
 from parts import Peer, World, open_calls
 from trio_machine import TrioMachine
 

@@ -66,6 +66,46 @@ def test_of_each_server_the_newest_notifications_are_kept() -> None:
     assert kept.take_notifications(None, None) == [*noise[7:], quiet]
 
 
+def large(server: str, size: int = 300 * 1024) -> Heard:
+    return Heard(server, "m", {"text": "x" * size}, timestamp(next(seconds)))
+
+
+def test_large_notifications_make_room_for_newer_ones() -> None:
+    kept = buffers(notifications=100)
+    noise = [large("noisy") for _ in range(10)]
+    quiet = [heard("quiet") for _ in range(5)]
+    for notification in noise + quiet:
+        kept.hear(notification)
+    # Three of them are less than a MiB.
+    assert kept.take_notifications(None, None) == noise[7:] + quiet
+
+
+def test_room_that_was_taken_is_room_again() -> None:
+    kept = buffers(notifications=100)
+    for _ in range(3):
+        kept.hear(large("a"))
+    (first,) = kept.take_notifications("a", 1)
+    later = large("a")
+    kept.hear(later)
+    found = kept.take_notifications("a", None)
+    assert first not in found
+    assert (len(found), found[-1]) == (3, later)
+    for _ in range(3):
+        kept.hear(large("a"))
+    assert len(kept.take_notifications("a", None)) == 3
+
+
+def test_the_newest_notification_stays_however_large() -> None:
+    kept = buffers(notifications=100)
+    huge = large("a", 2 * 1024 * 1024)
+    kept.hear(heard("a"))
+    kept.hear(huge)
+    assert kept.take_notifications("a", None) == [huge]
+    after = heard("a")
+    kept.hear(after)
+    assert kept.take_notifications("a", None) == [after]
+
+
 def test_the_newest_logs_come_oldest_first() -> None:
     kept = buffers(logs=10)
     entries = [logged("ab"[n % 2], str(n)) for n in range(6)]

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from emceepee_trio.errors import SessionGone
 from emceepee_trio.model.events import TaskCancelled
 from emceepee_trio.model.states import CallState
-from emceepee_trio.session.calls import Call
+from emceepee_trio.session.call import Call
 from parts import Peer, open_calls
 
 

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from emceepee_trio.model.wire import timestamp
-from emceepee_trio.session.calls import Task
+from emceepee_trio.session.call import Task
 from parts import Peer, open_calls, wall
 
 
@@ -34,6 +34,19 @@ async def test_progress_is_heard_by_who_waits_and_becomes_the_status_message(
             assert task.status_message == shown
         assert task.last_updated_at == timestamp(wall())
         assert [said["progress"] for said in heard] == [1, 2, 3, 4]
+
+
+async def test_a_status_message_is_cut_where_it_becomes_too_long(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_calls() as world:
+        call = await world.promoted(Peer())
+        assert call.task is not None
+        for said in ({"message": "x" * 10**6}, {"progress": "x" * 10**6, "total": "y" * 10**6}):
+            world.calls.progressed(call, said)
+            assert call.task.status_message == "x" * 500 + "…"
+        world.calls.progressed(call, {"message": "x" * 500})
+        assert call.task.status_message == "x" * 500
 
 
 async def test_late_progress_changes_nothing_about_a_finished_task(

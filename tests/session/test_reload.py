@@ -164,3 +164,21 @@ async def test_a_server_that_is_being_added_gives_way_to_a_configured_one(tmp_pa
         gate.touch()
         await refused.wait()
         assert session.backends["a"].server == configured
+
+
+async def test_a_server_that_the_operator_takes_over_is_no_longer_restricted() -> None:
+    async with open_session(server("a")) as (manager, session):
+        other = await manager.ensure("other", "ada")
+        await manager.add_server(session, server("b"), keep_on_failure=False)
+        before = dict(session.backends)
+
+        def restricted() -> list[list[bool]]:
+            return [[s.backends[name].restricted for name in ("a", "b")] for s in (session, other)]
+
+        assert restricted() == [[False, True]] * 2
+        manager.reload(config(server("a"), server("b")))
+        assert session.backends == before
+        assert restricted() == [[False, False]] * 2
+        manager.reload(config(server("b")))
+        await manager.add_server(session, server("a"), keep_on_failure=False)
+        assert restricted() == [[True, False]] * 2

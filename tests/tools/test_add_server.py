@@ -254,6 +254,48 @@ async def test_spawning_may_be_restricted_to_whole_command_lines(connect: Open) 
         assert await names(emceepee) == ["new"]
 
 
+METADATA = (
+    "169.254.169.254",
+    "2852039166",
+    "0xA9FEA9FE",
+    "169.254.43518",
+    "[::ffff:169.254.169.254]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[fd00:ec2::254]",
+    "100.100.100.200:8080",
+)
+
+
+async def test_no_spelling_leads_to_the_metadata_of_a_cloud(connect: Open) -> None:
+    async with connect() as emceepee:
+        for host in METADATA:
+            for kind in ("mcp", "sse"):
+                server = {"name": "new", "url": f"http://{host}/{kind}"}
+                error = await emceepee.fails("add_server", **server, keep_on_failure=True)
+                assert error == {
+                    "code": "TOOL_ERR_DENIED",
+                    "message": Like(
+                        r"server 'new': policy\.network is restricted and .* a cloud metadata "
+                        "address; only the operator can allow it, by .*"
+                    ),
+                }
+        assert await names(emceepee) == []
+
+
+async def test_what_the_operator_configures_is_the_operators_choice(connect: Open) -> None:
+    """A link-local address, of a network that is this machine: it is tried, and nobody is there."""
+    nobody = {"url": "http://[fe80::1%lo]:9/mcp", "connect_timeout_ms": 1000}
+    async with connect({"configured": nobody | {"reconnect": {"enabled": False}}}) as emceepee:
+        error = await emceepee.fails("execute_tool", server="configured", tool="echo")
+        assert error["code"] == "TOOL_ERR_CONNECT_FAILED"
+        error = await emceepee.fails("add_server", name="new", **nobody)
+        assert error["code"] == "TOOL_ERR_DENIED"
+        assert "a link-local address" in error["message"]
+    async with connect(policy={"network": "allow"}) as emceepee:
+        error = await emceepee.fails("add_server", name="new", **nobody)
+        assert error["code"] == "TOOL_ERR_CONNECT_FAILED"
+
+
 async def test_there_is_a_limit_of_servers(connect: Open) -> None:
     async with connect({"one": raw()}, limits={"servers": 2}) as emceepee:
         await emceepee.says("add_server", name="two", **raw())

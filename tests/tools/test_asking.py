@@ -127,3 +127,30 @@ async def test_a_request_that_is_no_tool_call_ends_with_its_patience(connect: Op
             "code": "TOOL_ERR_TIMEOUT",
             "message": Like(r"server 'hanging' did not answer .* within 400 ms .*"),
         }
+
+
+async def test_whose_an_entry_is_and_whether_it_is_old_is_ours_to_say(connect: Open) -> None:
+    lists = {
+        "list_tools": "tools",
+        "list_resources": "resources",
+        "list_resource_templates": "resource_templates",
+        "list_prompts": "prompts",
+    }
+
+    async def labels(*servers: str) -> set[tuple[object, object]]:
+        found = set()
+        for tool, key in lists.items():
+            for server in servers:
+                said = await emceepee.says(tool, **({"server": server} if server else {}))
+                entries = [e for e in said[key] if e["server"] != "emceepee"]
+                assert entries
+                found |= {(entry["server"], entry.get("stale")) for entry in entries}
+        return found
+
+    liar = raw("--claim", "innocent") | NO_RESTART
+    async with connect({"liar": liar}) as emceepee:
+        assert await labels("liar", "") == {("liar", None)}
+        said = await emceepee.says("list_tools", detail="summary")
+        assert {tool["server"] for tool in said["tools"]} == {"liar"}
+        await emceepee.fails("execute_tool", server="liar", tool="exit")
+        assert await labels("") == {("liar", True)}

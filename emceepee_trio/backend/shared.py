@@ -1,0 +1,53 @@
+"""What the connections of all sessions share: what servers speak, and how many children run.
+
+There is one in a daemon. Knows neither sessions nor connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+import attrs
+
+from ..config.bounds import MAX_CHILDREN
+from ..errors import LimitReached
+
+ERAS = 1000
+"""Verdicts remembered; the oldest makes room."""
+
+Era: TypeAlias = Literal["handshake", "modern"]
+ReachedBy: TypeAlias = tuple[str | None, ...]
+
+
+@attrs.define(eq=False)
+class Shared:
+    eras: dict[ReachedBy, Era] = attrs.field(factory=dict)
+    """What servers speak, by how they are reached."""
+    most_children: int = MAX_CHILDREN
+    children: int = attrs.field(default=0, init=False)
+    """Those that are ending, too."""
+
+    def remember(self, key: ReachedBy, era: Era) -> None:
+        if key not in self.eras and len(self.eras) >= ERAS:
+            del self.eras[next(iter(self.eras))]
+        self.eras[key] = era
+
+    @contextmanager
+    def place_for_child(self) -> Generator[None]:
+        """Counts a child process, from before its start until it is gone.
+
+        Raises:
+            LimitReached: there are too many. There may be fewer later, so it is worth another try.
+        """
+        if self.children >= self.most_children:
+            raise LimitReached(
+                f"{self.most_children} child processes run already, of all sessions of this "
+                "daemon together; remove servers that start a program, or end sessions"
+            )
+        self.children += 1
+        try:
+            yield
+        finally:
+            self.children -= 1

@@ -1,0 +1,83 @@
+"""One tool call, and the task that it becomes if it takes too long.
+
+What is known of it, as others see it. `calls.py` begins it and decides its fate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from ..model.states import CallState, TaskState
+from ..waits.slot import Slot
+
+Result = dict[str, Any]
+Progress = Callable[[Mapping[str, Any]], None]
+
+
+@attrs.define(eq=False)
+class Task:
+    """What clients see of a promoted call."""
+
+    task_id: str
+    status: TaskState
+    created_at: str
+    last_updated_at: str
+    server: str
+    tool: str
+    args: Mapping[str, Any]
+    ttl_ms: int
+    status_message: str | None = None
+    error: str | None = None
+
+
+@attrs.define(eq=False)
+class Call:
+    """One call of a backend's tool. Its id is its task's, should it become one."""
+
+    id: str
+    server: str
+    tool: str
+    args: Mapping[str, Any]
+    ttl: float
+    started_at: str
+    started: float
+    hard_end: float
+    """``call_timeout_ms``, on trio's clock: promoted or not."""
+    waiting_on: str = "connection"
+    state: CallState = CallState.IN_FLIGHT
+    task: Task | None = None
+    expires: float = math.inf
+    """When its TTL ends or, once it is finished, when it is forgotten."""
+    size: int = 0
+    slot: Slot[Result] = attrs.field(factory=Slot, init=False)
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    listeners: list[Progress] = attrs.field(factory=list, init=False)
+    """Requests that wait for this call and want to hear of its progress."""
+
+    @property
+    def is_sent(self) -> bool:
+        return self.waiting_on == "answer"
+
+    @property
+    def is_working(self) -> bool:
+        return self.task is not None and self.task.status is TaskState.WORKING
+
+    @property
+    def is_finished(self) -> bool:
+        """A task that has met its fate, and is kept."""
+        return self.task is not None and self.task.status is not TaskState.WORKING
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tool": self.tool,
+            "started_at": self.started_at,
+            "waiting_on": self.waiting_on,
+        }
+
+
+Send = Callable[[Call], Awaitable[Result]]
