@@ -135,13 +135,14 @@ async def running(
     limits: Limits | None = None,
     shared: Shared | None = None,
     restricted: bool = False,
+    session: str = "test",
 ) -> AsyncGenerator[Running]:
     """A backend in a task of its own; told to leave at the end, and nothing of it stays."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
     server = Server("it", **fields)
     host = Recorder()
     config = Config(limits=limits or Limits())
-    backend = Backend(server, host, config, shared or Shared(), "test", time.time, restricted)
+    backend = Backend(server, host, config, shared or Shared(), session, time.time, restricted)
     backend.patience = 0.3
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backend.run)

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import attrs
 import trio
-from mcp import MCPError
 
 from .. import logs
 from ..config import Config, Server
@@ -32,6 +31,7 @@ from .link import RECONNECT, Link
 from .process import PATIENCE, Exit, Process
 from .retries import Retries
 from .shared import Shared
+from .wishes import Wishes
 
 T = TypeVar("T")
 
@@ -64,8 +64,7 @@ class Backend:
     patience: float = attrs.field(default=PATIENCE, init=False)
     """Seconds a child gets for each step of its end."""
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
-    log_level: str | None = attrs.field(default=None, init=False)
-    subscriptions: set[str] = attrs.field(factory=set, init=False)
+    wishes: Wishes = attrs.field(init=False)
     _leaving: str | None = attrs.field(default=None, init=False)
     _link: Link | None = attrs.field(default=None, init=False)
     """The connection, or the try to make one."""
@@ -83,6 +82,7 @@ class Backend:
 
     def __attrs_post_init__(self) -> None:
         self.catalog = Catalog(self.server.name, self.server.allowed_tools)
+        self.wishes = Wishes(self.server.name, self.session)
         is_program = self.server.transport == "stdio"
         self.retries = Retries(self.server.restart if is_program else self.server.reconnect)
         self.health = Health(
@@ -202,8 +202,8 @@ class Backend:
         self.connected_at = self.wall()
         self.state = step(BACKEND, self.state, BackendState.CONNECTED)
         self.catalog.all_stale()
-        if self.log_level is not None:
-            client.log_level = self.log_level
+        if self.wishes.log_level is not None:
+            client.log_level = self.wishes.log_level
         if self._is_restarting and link.process is not None:
             self._is_restarting = False
             self.publish(events.Restarted(self.server.name, link.process.pid, self.retries.attempt))
@@ -331,9 +331,6 @@ class Backend:
             if link is not None:
                 link.leave(reason)
 
-    def subscribed(self) -> frozenset[str]:
-        return frozenset(self.subscriptions)
-
     async def follow_changes(self) -> Params:
         """Have a modern backend send what is subscribed now; what it agreed to.
 
@@ -351,22 +348,3 @@ class Backend:
     @property
     def process(self) -> Process | None:
         return self._link.process if self._link is not None else None
-
-    async def restore(self, client: Client) -> None:
-        """Say again what a backend of the handshake era has been told before."""
-        if self.log_level is not None:
-            await self._restore(client, "logging/setLevel", {"level": self.log_level})
-        for uri in sorted(self.subscriptions):
-            await self._restore(client, "resources/subscribe", {"uri": uri})
-
-    async def _restore(self, client: Client, method: str, params: Params) -> None:
-        try:
-            await client.request(method, params)
-        except MCPError as error:
-            logs.write(
-                "warn",
-                "server_restore_failed",
-                session=self.session,
-                server=self.server.name,
-                error=error.error.message,
-            )

@@ -63,7 +63,7 @@ class Comeback:
         had = {name: backend.catalog.kept(name) for name in SOURCES}
         with trio.move_on_after(PATIENCE):
             if not self.client.negotiated.is_modern:
-                await backend.restore(self.client)
+                await backend.wishes.repeat(self.client)
             self.what = await self._find_out()
             for name, entries in had.items():
                 if entries is not None:

@@ -63,6 +63,7 @@ async def open_client(
     server: Server,
     callbacks: Callbacks,
     shared: Shared,
+    session: str,
     *,
     limit: int,
     restricted: bool,
@@ -80,7 +81,7 @@ async def open_client(
     """
 
     def open_streams() -> AbstractAsyncContextManager[Streams]:
-        return _open_streams(server, callbacks, shared, limit, restricted)
+        return _open_streams(server, callbacks, shared, session, limit, restricted)
 
     key = _reached_by(server)
     era = shared.eras.get(key) if server.era == "auto" else server.era
@@ -150,7 +151,12 @@ async def _run_dispatcher(  # noqa: ASYNC128 - the dispatcher says when it has s
 
 @asynccontextmanager
 async def _open_streams(
-    server: Server, callbacks: Callbacks, shared: Shared, limit: int, restricted: bool
+    server: Server,
+    callbacks: Callbacks,
+    shared: Shared,
+    session: str,
+    limit: int,
+    restricted: bool,
 ) -> AsyncGenerator[Streams]:
     if server.transport == "stdio":
         environment = child_environment(server)
@@ -167,7 +173,8 @@ async def _open_streams(
             ) as process:
                 yield Streams(process.reads, process.writes, process=process)
     else:
-        async with open_http(server, limit, restricted=restricted) as (reads, writes, http):
+        opened = open_http(server, session, limit, restricted=restricted)
+        async with opened as (reads, writes, http):
             yield Streams(reads, writes, http=http)
 
 

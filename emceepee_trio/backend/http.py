@@ -28,6 +28,7 @@ from mcp_types import INVALID_PARAMS
 from ..config import Server
 from ..errors import ConnectFailed
 from .network import Refused, RestrictedTransport
+from .spec import SESSION_ID, session_header
 
 PATIENCE = 30.0
 """Seconds to connect or to write. Reading has no bound of its own: every request carries a
@@ -36,7 +37,6 @@ deadline, and a stream may be silent for hours."""
 OLD_EVENT = 1024 * 1024
 """Bytes of an event of the old SSE transport; the SDK takes no more, whatever `limits.message`."""
 
-SESSION_ID = "mcp-session-id"
 SESSION_GONE = "the server has ended our session (HTTP status 404)"
 
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
@@ -50,6 +50,8 @@ class HttpTransport:
     """What is known of the peer below the protocol."""
 
     server: Server
+    session: str
+    """Of ours."""
     limit: int
     restricted: bool
     status: int | None = attrs.field(default=None, init=False)
@@ -80,8 +82,9 @@ class HttpTransport:
             if request.headers.get(SESSION_ID) == self.session_id:
                 self.deleted = status
             return
-        if request.method == "POST" and SESSION_ID not in request.headers:
-            self.session_id = response.headers.get(SESSION_ID, self.session_id)
+        named = response.headers.get(SESSION_ID)
+        if named not in {None, self.session_id} and _is_initialize(request):
+            self.session_id = named
         if request.method == "POST" or self.server.transport == "sse":
             self.status = status if status >= 400 else None
         if request.method == "GET" and status < 300:
@@ -193,6 +196,10 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
+def _is_initialize(request: httpx2.Request) -> bool:
+    return request.method == "POST" and b'"initialize"' in request.content
+
+
 @functools.cache
 def _certificates() -> ssl.SSLContext:
     """For all connections: reading them takes 40 ms, in which nobody else can do anything."""
@@ -218,8 +225,13 @@ class _Client(httpx2.AsyncClient):
             event_hooks={"response": [transport.note]},
         )
         self._noting = transport
+        self._told = session_header(transport.server, transport.session)
+        if self._told is not None and self._told[0] != SESSION_ID:
+            self.headers[self._told[0]] = self._told[1]
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        if self._told is not None and self._told[0] == SESSION_ID and _is_initialize(request):
+            request.headers[SESSION_ID] = self._told[1]
         try:
             response = await super().send(request, **options)
             if request.method == "POST" and self._noting.server.transport == "sse":
@@ -262,14 +274,14 @@ class _Sendable:
 
 @asynccontextmanager
 async def open_http(
-    server: Server, limit: int, *, restricted: bool
+    server: Server, session: str, limit: int, *, restricted: bool
 ) -> AsyncGenerator[tuple[Any, Any, HttpTransport]]:
     """The message streams of *server*, by the transport its entry names.
 
     If it is *restricted*, ``policy.network`` decides about every address, and no proxy is asked.
     """
     assert server.url is not None
-    transport = HttpTransport(server, limit, restricted)
+    transport = HttpTransport(server, session, limit, restricted)
     if server.transport == "sse":
         async with _open_sse(server.url, transport) as (reads, writes):
             yield reads, _Sendable(writes), transport

@@ -83,6 +83,7 @@ class Link:
                     backend.server,
                     self.callbacks,
                     backend.shared,
+                    backend.session,
                     limit=backend.config.limits.message,
                     restricted=backend.restricted,
                     on_streams=self._opened,
@@ -116,12 +117,12 @@ class Link:
         """What a connection does beside answering calls."""
         async with trio.open_nursery() as chores:
             if client.negotiated.is_modern:
-                self.listening = Listening(client, self.backend.subscribed)
+                self.listening = Listening(client, self.backend.wishes.subscribed)
                 chores.start_soon(self.listening.run)
             if self.comeback is not None:
                 chores.start_soon(self.comeback.run)
             elif not client.negotiated.is_modern:
-                chores.start_soon(self.backend.restore, client)
+                chores.start_soon(self.backend.wishes.repeat, client)
             chores.start_soon(self.backend.health.watch, client)
             yield
             chores.cancel_scope.cancel("connection is over")

@@ -77,7 +77,7 @@ async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
         client.log_level = asked.level  # goes with every request from now on
     else:
         await ask(request, backend, "logging/setLevel", {"level": asked.level})
-    backend.log_level = asked.level
+    backend.wishes.log_level = asked.level
     return json_reply({"server": asked.server, "level": asked.level})
 
 

@@ -99,13 +99,13 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
 )
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
-    if asked.uri not in backend.subscriptions:
+    if asked.uri not in backend.wishes.subscriptions:
         # Remembered first, so that a connection made meanwhile restores it.
-        backend.subscriptions.add(asked.uri)
+        backend.wishes.subscriptions.add(asked.uri)
         try:
             await _follow(request, backend, "resources/subscribe", asked.uri)
         except BaseException:
-            backend.subscriptions.discard(asked.uri)
+            backend.wishes.subscriptions.discard(asked.uri)
             raise
     return json_reply({"subscribed": asked.uri})
 
@@ -113,9 +113,9 @@ async def subscribe_resource(request: Request, asked: Resource) -> Reply:
 @TOOLS.tool("Undo subscribe_resource.", Resource, ACTS)
 async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
-    if asked.uri not in backend.subscriptions:
+    if asked.uri not in backend.wishes.subscriptions:
         raise NotFound(f"{asked.uri!r} of server {asked.server!r} is not subscribed")
-    backend.subscriptions.discard(asked.uri)
+    backend.wishes.subscriptions.discard(asked.uri)
     if backend.client is not None:
         await _follow(request, backend, "resources/unsubscribe", asked.uri)
     return json_reply({"unsubscribed": asked.uri})
@@ -139,5 +139,7 @@ async def _follow(request: Request, backend: Backend, method: str, uri: str) -> 
         raise as_tool_error(error, backend.server.name, "subscriptions/listen") from None
     except TimeoutError as error:
         raise TimedOut(str(error)) from None
-    if uri in backend.subscriptions and uri not in (agreed.get("resourceSubscriptions") or ()):
+    if uri in backend.wishes.subscriptions and uri not in (
+        agreed.get("resourceSubscriptions") or ()
+    ):
         raise ExecutionFailed(f"server {backend.server.name!r} does not follow changes of {uri!r}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import trio
@@ -48,6 +49,40 @@ async def test_the_headers_of_an_entry_go_with_every_request() -> None:
                 assert request.headers["x-trace"] == "on"
                 assert request.headers["accept-encoding"] == "identity"
     assert SECRET not in str(it.host.happened)
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_server_may_be_told_which_session_calls(
+    era: Literal["handshake", "modern"],
+) -> None:
+    """By a hash: the id is enough to join a session."""
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(era)) as server:
+            entry = {"url": server.url, "propagate_session": "X-Caller"}
+            for session in ("one", "one", "two", "default", "pending-1"):
+                async with running(entry, session=session) as it:
+                    await it.call("echo")
+            calls = [r.headers.get("x-caller") for r in server.of("tools/call")]
+            assert calls[0] == calls[1] == hashlib.sha256(b"one").hexdigest()
+            assert calls[2] == hashlib.sha256(b"two").hexdigest()
+            assert calls[3:] == [None, None]
+            assert {r.headers.get("x-caller") for r in server.requests} == {*calls}
+
+
+async def test_a_server_may_be_handed_our_session_id_to_begin_with() -> None:
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer()) as server:
+            entry = {"url": server.url, "propagate_session": "Mcp-Session-Id", "era": "handshake"}
+            async with running(entry, session="ours") as it:
+                await it.call("echo")
+            assert server.of("initialize")[0].headers["mcp-session-id"] == "ours"
+            given = {r.headers["mcp-session-id"] for r in server.requests[1:]}
+            assert len(given) == 1
+            assert given.isdisjoint({"ours"})
+            assert server.of("DELETE")
+            async with running(entry, session="default") as it:
+                await it.call("echo")
+            assert "mcp-session-id" not in server.of("initialize")[1].headers
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
