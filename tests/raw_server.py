@@ -499,7 +499,7 @@ def result_of(request: Json) -> Json | None:
     if is_modern(request):
         if method in HANDSHAKE_ONLY:
             raise Refused(METHOD_NOT_FOUND, "method not found", method)
-        caching = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        caching = {"resultType": "complete", "ttlMs": 600_000, "cacheScope": "private"}
         if method == "server/discover":
             meta = {ENVELOPE + "serverInfo": INFO}
             found = {"supportedVersions": [MODERN], "capabilities": capabilities()}

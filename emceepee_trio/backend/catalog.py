@@ -85,6 +85,10 @@ class Catalog:
             fnmatchcase(tool, pattern) for pattern in self.allowed_tools
         )
 
+    async def last(self, name: List, client: Client) -> Entries:
+        """The list as it was when it was last fetched, unless a change has been told since."""
+        return self._kept[name] if name in self._fresh else await self.get(name, client)
+
     async def get(self, name: List, client: Client) -> Entries:
         """The whole list, fetched if need be.
 

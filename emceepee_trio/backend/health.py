@@ -47,7 +47,7 @@ class Health:
         self.failures, self.last_error = 0, None
         client.on_answer = self._heard
         self._next_pause()
-        self._due = trio.current_time() + self._pause
+        self._heard()  # or there would be no connection
         while True:
             await trio.sleep_until(self._due)
             if trio.current_time() < self._due:

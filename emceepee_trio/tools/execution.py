@@ -178,7 +178,7 @@ class _Sending:
         """The tool's entry, where its schema decides what headers the call needs."""
         if not client.negotiated.is_modern or self.backend.server.transport == "stdio":
             return None
-        tools = await self.backend.catalog.get("tools", client)
+        tools = await self.backend.catalog.last("tools", client)
         return next((tool for tool in tools if tool.get("name") == name), None)
 
     async def _check_exists(self, client: Client, name: str, failure: ToolError | None) -> None:

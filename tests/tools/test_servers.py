@@ -40,6 +40,7 @@ def described(name: str, status: str, **more: Any) -> dict[str, Any]:
 
 def connected(name: str, **more: Any) -> dict[str, Any]:
     said = {
+        "health": {"consecutive_failures": 0, "checked_at": TIMESTAMP},
         "connected_at": TIMESTAMP,
         "protocol_version": "2025-11-25",
         "server_info": SERVER_INFO,
