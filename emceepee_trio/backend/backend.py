@@ -31,6 +31,7 @@ from .connect import Eras
 from .failures import Failure
 from .link import RECONNECT, Link
 from .process import PATIENCE, Exit, Process
+from .reaper import Reaper
 
 
 @attrs.define(eq=False)
@@ -44,6 +45,7 @@ class Backend:
     session: str
     """For the logs."""
     wall: Callable[[], float]
+    reaper: Reaper | None = None
     catalog: Catalog = attrs.field(init=False)
     state: BackendState = attrs.field(default=BackendState.NOT_CONNECTED, init=False)
     client: Client | None = attrs.field(default=None, init=False)

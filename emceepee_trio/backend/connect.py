@@ -32,6 +32,7 @@ from .callbacks import Callbacks, Over
 from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
 from .http import HttpTransport, open_http
 from .process import Process, open_process
+from .reaper import Reaper
 from .spec import child_environment, command_line
 
 PROBE = 2.0
@@ -72,6 +73,7 @@ async def open_client(
     *,
     limit: int,
     on_streams: Callable[[Streams], None],
+    reaper: Reaper | None = None,
 ) -> AsyncGenerator[Client]:
     """Connect, negotiate, yield the client, close.
 
@@ -88,7 +90,7 @@ async def open_client(
         era = "handshake"  # that transport is older than the question
     works = died = False
     try:
-        async with _open_connection(server, callbacks, era, limit, on_streams) as client:
+        async with _open_connection(server, callbacks, era, limit, on_streams, reaper) as client:
             works = True
             _remember(eras, key, "modern" if client.negotiated.is_modern else "handshake")
             yield client
@@ -98,7 +100,9 @@ async def open_client(
         if not works:  # it may have been replaced by another version: ask again next time
             eras.pop(key, None)
     if died:
-        async with _open_connection(server, callbacks, "handshake", limit, on_streams) as client:
+        async with _open_connection(
+            server, callbacks, "handshake", limit, on_streams, reaper
+        ) as client:
             _remember(eras, key, "handshake")
             yield client
 
@@ -120,9 +124,10 @@ async def _open_connection(
     era: Era | None,
     limit: int,
     on_streams: Callable[[Streams], None],
+    reaper: Reaper | None,
 ) -> AsyncGenerator[Client]:
     over = callbacks.renew()
-    async with _open_streams(server, callbacks, limit) as streams:
+    async with _open_streams(server, callbacks, limit, reaper) as streams:
         on_streams(streams)
         reads, writes = _Reads(streams.reads, over), _Writes(streams.writes, over)
         dispatcher = JSONRPCDispatcher[Any](reads, writes)
@@ -157,7 +162,7 @@ async def _run_dispatcher(  # noqa: ASYNC128 - the dispatcher says when it has s
 
 @asynccontextmanager
 async def _open_streams(
-    server: Server, callbacks: Callbacks, limit: int
+    server: Server, callbacks: Callbacks, limit: int, reaper: Reaper | None
 ) -> AsyncGenerator[Streams]:
     if server.transport == "stdio":
         environment = child_environment(server)
@@ -170,6 +175,7 @@ async def _open_streams(
             limit=limit,
             on_stderr=callbacks.wrote_to_stderr,
             on_noise=callbacks.made_noise,
+            reaper=reaper,
         ) as process:
             yield Streams(process.reads, process.writes, process=process)
     else:

@@ -78,6 +78,7 @@ class Link:
                     backend.eras,
                     limit=backend.limits.message,
                     on_streams=self._opened,
+                    reaper=backend.reaper,
                 ) as client:
                     # It may have been given up in the tick in which it was made.
                     await trio.lowlevel.checkpoint_if_cancelled()

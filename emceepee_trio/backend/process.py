@@ -1,7 +1,8 @@
 """The stdio transport: one child process, its three pipes, and the JSON-RPC messages on them.
 
 Owns the child from its start to its reaping, the process group it leads, and the bounds on what
-it may say. Does not know what the messages mean, nor why the child was wanted or fails.
+it may say. Does not know what the messages mean, nor why the child was wanted or fails, nor how
+those are found that have left the group: :mod:`.reaper` does.
 
 A connection is *over* when the child is gone, closes stdout or says too long a line, or when the
 block is left. The child is then ended in steps, cancelled or not: end of stdin, TERM, KILL.
@@ -26,6 +27,7 @@ from mcp.shared.message import SessionMessage
 from trio.lowlevel import FdStream
 
 from .lines import Lines, dump, parse, text
+from .reaper import Kin, Reaper
 
 PATIENCE = 2.0
 """Seconds for each step of the end, unless somebody is in a hurry. Others import this."""
@@ -72,6 +74,7 @@ class Process:
     _limit: int
     _on_stderr: Callable[[str], None]
     _on_noise: Callable[[str], None]
+    _kin: Kin | None
     patience: float = PATIENCE
     """Seconds for each step of the end; a change counts from the next step."""
     started_at: float = attrs.field(factory=time.time, init=False)
@@ -132,6 +135,8 @@ class Process:
         for pipe in (self._stdout, self._stderr):
             if pipe.fileno() != -1:
                 trio.lowlevel.notify_closing(pipe)
+        if self._kin is not None:
+            await self._kin.end()
 
     async def _receive(self, pipe: FdStream) -> bytes:
         """The next bytes; none at EOF, or when the child is gone and *pipe* is empty."""
@@ -257,12 +262,16 @@ async def open_process(
     limit: int,
     on_stderr: Callable[[str], None],
     on_noise: Callable[[str], None],
+    reaper: Reaper | None = None,
 ) -> AsyncGenerator[Process]:
-    """Start *command* with exactly *env*; when the block is left its process group is gone.
+    """Start *command* with *env*; when the block is left its process group is gone.
 
+    With a *reaper* so is whatever has left that group, and all of it if we are killed.
     An :exc:`OSError` of the start is raised as it is. A line of stdout longer than *limit* bytes
     ends the connection. The callbacks must not block; whatever they raise ends the block.
     """
+    if reaper is not None:
+        env = await reaper.tag(env)
     child = await trio.lowlevel.open_process(
         command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
     )
@@ -286,6 +295,7 @@ async def open_process(
         limit=limit,
         on_stderr=on_stderr,
         on_noise=on_noise,
+        kin=None if reaper is None else reaper.watch(child.pid, env),
     )
     writes.write_now = process._write_now
     try:

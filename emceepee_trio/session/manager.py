@@ -16,6 +16,7 @@ from ..backend.backend import Backend
 from ..backend.client import Client
 from ..backend.connect import Eras
 from ..backend.process import PATIENCE
+from ..backend.reaper import Reaper, open_reaper
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
@@ -43,6 +44,7 @@ class SessionManager:
     config: Config
     registry: Registry
     _nursery: trio.Nursery
+    _reaper: Reaper | None = None
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _eras: Eras = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
@@ -143,6 +145,7 @@ class SessionManager:
                             self._new_id,
                             outer,
                             inner,
+                            reaper=self._reaper,
                         )
                         inner.start_soon(session.sweeper.run)
                         if ends_when_idle:
@@ -290,8 +293,8 @@ async def _say_removed(
 @asynccontextmanager
 async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs."""
-    async with trio.open_nursery() as nursery:
-        manager = SessionManager(config, Registry(config), nursery)
+    async with open_reaper() as reaper, trio.open_nursery() as nursery:
+        manager = SessionManager(config, Registry(config), nursery, reaper)
         yield manager
         logs.write("info", "registry_shutdown_start", session_count=len(manager.sessions()))
         manager.close()

@@ -20,6 +20,7 @@ from ..backend.backend import Backend
 from ..backend.callbacks import Abandoned, Kind, LogSource, Params
 from ..backend.client import Client
 from ..backend.connect import Eras
+from ..backend.reaper import Reaper
 from ..config import Config, Server
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
@@ -59,6 +60,7 @@ class Session:
     outer: trio.Nursery
     inner: trio.Nursery
     wall: Callable[[], float] = time.time
+    reaper: Reaper | None = None
     client_name: str = "unknown client"
     backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
     events: Events = attrs.field(init=False)
@@ -112,7 +114,9 @@ class Session:
 
     def new_backend(self, server: Server) -> Backend:
         """Begin to connect, without a name yet."""
-        backend = Backend(server, self, self.config.limits, self.eras, self.id, self.wall)
+        backend = Backend(
+            server, self, self.config.limits, self.eras, self.id, self.wall, self.reaper
+        )
         self._running.add(backend)
         self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {self.id}")
         return backend
