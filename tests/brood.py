@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +18,13 @@ import attrs
 
 PROC = Path("/proc")
 HIDDEN = 6
-"""How many one server starts; it has the mark itself."""
+"""How many one server starts."""
+FAMILY = HIDDEN + 1
+"""With the server itself, which has the mark too."""
 ENDS = 600
 """Seconds after which they end by themselves, whatever becomes of the test."""
 
+_SHELL = re.compile(rb"(\S*/)?sh\0")
 _numbers = itertools.count()
 
 
@@ -35,6 +39,11 @@ class Brood:
     def alive(self) -> list[int]:
         """Also the servers that have started them."""
         return [pid for pid, line in commands() if self.mark.encode() in line.split(b"\0")]
+
+    def is_hidden(self, servers: int = 1) -> bool:
+        """All that so many servers leave behind is there, and nobody else any more."""
+        lines = [line for _, line in commands() if self.mark.encode() in line.split(b"\0")]
+        return len(lines) >= servers * FAMILY and not any(map(_SHELL.match, lines))
 
 
 def commands() -> Iterator[tuple[int, bytes]]:

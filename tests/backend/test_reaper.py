@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -18,7 +19,7 @@ import pytest
 import trio
 import trio.testing
 
-from brood import HIDDEN, Brood, helpers, is_alive, open_brood
+from brood import FAMILY, Brood, helpers, is_alive, open_brood
 from emceepee_trio import logs
 from emceepee_trio.backend import lifeline
 from emceepee_trio.backend import reaper as module
@@ -64,7 +65,7 @@ async def child(reaper: Reaper | None, *flags: str) -> AsyncGenerator[Process]:
 
 async def hidden(brood: Brood, servers: int = 1) -> None:
     with trio.fail_after(60):
-        await until(lambda: len(brood.alive()) == servers * (HIDDEN + 1))
+        await until(lambda: brood.is_hidden(servers))
 
 
 async def gone(brood: Brood) -> None:
@@ -106,7 +107,7 @@ async def test_what_others_have_started_is_left_alone(brood: Brood) -> None:
                     await hidden(brood, 2)
                     await hidden(other)
                 await gone(brood)
-                assert len(other.alive()) == HIDDEN + 1
+                assert len(other.alive()) == FAMILY
             await gone(other)
 
 
@@ -193,6 +194,8 @@ async def test_the_helper_outlives_what_ends_us_and_shows_no_tag() -> None:
     async with open_reaper() as reaper, child(reaper) as process:
         pid = await helper()
         assert os.getsid(pid) == os.getpgid(pid) == pid
+        with trio.fail_after(60):  # what has only just begun shows no environment yet
+            await until(lambda: any(lifeline._tags(process.pid)))
         tag = next(lifeline._tags(process.pid))
         assert tag.startswith(reaper._token + ".")
         shown = read(pid, "cmdline") + read(pid, "environ")
@@ -288,8 +291,12 @@ class Helper:
 
     process: subprocess.Popen[bytes]
     others: ExitStack
+    token: str = attrs.field(factory=lambda: secrets.token_hex(8), init=False)
+    """No other test's: the helper looks at all processes there are."""
 
-    def tell(self, data: bytes) -> None:
+    def tell(self, *words: bytes) -> None:
+        """The token, and these."""
+        data = b"".join([f"={self.token}\n".encode(), *words])
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
@@ -338,10 +345,10 @@ def words(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def test_who_carries_the_tag_ends_and_nobody_else(program: Helper) -> None:
-    theirs = [program.start(tag) for tag in ("abc.1", "abc.2")]
+    theirs = [program.start(tag) for tag in (f"{program.token}.1", f"{program.token}.2")]
     # Not of this daemon, of one whose token only begins the same, of none.
-    others = [program.start(tag) for tag in ("xyz.1", "abcd.1", "abc", None)]
-    program.tell(b"=abc\n")
+    others = [program.start(tag) for tag in ("xyz.1", f"{program.token}d.1", program.token, None)]
+    program.tell()
     program.end()
     assert statuses(*theirs) == [-signal.SIGTERM] * 2
     assert [other.poll() for other in others] == [None] * 4
@@ -349,45 +356,43 @@ def test_who_carries_the_tag_ends_and_nobody_else(program: Helper) -> None:
 
 def test_who_ignores_sigterm_is_killed(program: Helper) -> None:
     deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)"
-    other = program.start("abc.1", f"{deaf}; {SLEEP}")
+    other = program.start(f"{program.token}.1", f"{deaf}; {SLEEP}")
     assert other.stdout is not None
     other.stdout.readline()
-    program.tell(b"=abc\n")
+    program.tell()
     program.end()
     assert statuses(other) == [-signal.SIGKILL]
 
 
-def test_each_is_asked_once_to_end(program: Helper) -> None:
-    """A second time would mean: at once."""
-    polite = """
-import os, signal, sys, time
-def leave(*args):
-    print("asked", flush=True)
-    time.sleep(0.1)
-    print("bye", flush=True)
-    os._exit(5)
-signal.signal(signal.SIGTERM, leave)
-print(flush=True)
-time.sleep(600)
+def test_nobody_is_asked_twice_to_end(program: Helper) -> None:
+    """That would mean: at once."""
+    patient = """
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *args: os.write(1, b"asked "))
+os.write(1, b"\\n")
+while True:
+    time.sleep(600)
 """
-    code = f"exec({polite!r})"
-    first = program.start("abc.1", code)
-    others = [first, *(program.start("abc.1", code, group=first.pid) for _ in range(3))]
+    code = f"exec({patient!r})"
+    first = program.start(f"{program.token}.1", code)
+    others = [first]
+    for number in range(4):
+        others.append(program.start(f"{program.token}.{number}", code, group=first.pid))
     for other in others:
         assert other.stdout is not None
-        other.stdout.readline()
-    program.tell(b"=abc\n+" + words(first))
+        assert other.stdout.readline() == b"\n"
+    program.tell(b"+" + words(first))
     program.end()
-    assert statuses(*others) == [5] * 4
+    assert statuses(*others) == [-signal.SIGKILL] * 5
     for other in others:
         assert other.stdout is not None
-        assert other.stdout.read() == b"asked\nbye\n"
+        assert other.stdout.read() in (b"asked ", b"")  # too busy to hear the first
 
 
 def test_a_group_that_it_was_told_of_ends_without_a_tag(program: Helper) -> None:
     told, over = program.start(None), program.start(None)
     member = program.start(None, group=told.pid)
-    program.tell(b"=abc\n+" + words(told) + b"+" + words(over) + b"-" + words(over))
+    program.tell(b"+" + words(told), b"+" + words(over), b"-" + words(over))
     program.end()
     assert statuses(told, member) == [-signal.SIGTERM] * 2
     assert over.poll() is None
@@ -396,7 +401,7 @@ def test_a_group_that_it_was_told_of_ends_without_a_tag(program: Helper) -> None
 def test_a_group_ends_although_its_leader_is_gone(program: Helper) -> None:
     leader = program.start(None)
     member = program.start(None, group=leader.pid)
-    program.tell(b"=abc\n+" + words(leader))
+    program.tell(b"+" + words(leader))
     leader.kill()
     leader.wait()
     program.end()
@@ -405,15 +410,15 @@ def test_a_group_ends_although_its_leader_is_gone(program: Helper) -> None:
 
 def test_a_number_that_has_become_anothers_is_left_alone(program: Helper) -> None:
     other = program.start(None)
-    program.tell(f"=abc\n+{other.pid} 1\n".encode())
+    program.tell(f"+{other.pid} 1\n".encode())
     program.end()
     assert other.poll() is None
 
 
 def test_the_last_word_may_be_cut_off(program: Helper) -> None:
     """We were killed in the middle of it."""
-    other = program.start("abc.1")
-    program.tell(b"=abc\n+12")
+    other = program.start(f"{program.token}.1")
+    program.tell(b"+12")
     program.end()
     assert statuses(other) == [-signal.SIGTERM]
 
@@ -433,9 +438,9 @@ for _ in range(60_000):
     os.setsid()
     time.sleep(0.001)
 """
-    first = program.start("abc.1", f"exec({chain!r})")
+    first = program.start(f"{program.token}.1", f"exec({chain!r})")
     first.wait(60)
-    program.tell(b"=abc\n")
+    program.tell()
     program.end()
     # All of them hold its other end.
     assert first.stdout is not None
