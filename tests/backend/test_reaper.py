@@ -190,7 +190,10 @@ async def test_without_children_there_is_no_helper() -> None:
         assert helpers(US) == []
 
 
-async def test_the_helper_outlives_what_ends_us_and_shows_no_tag() -> None:
+async def test_the_helper_outlives_what_ends_us_and_shows_no_tag(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(lifeline.NAME, "we.too")  # of an emceepee that has started us
     async with open_reaper() as reaper, child(reaper) as process:
         pid = await helper()
         assert os.getsid(pid) == os.getpgid(pid) == pid
@@ -200,6 +203,7 @@ async def test_the_helper_outlives_what_ends_us_and_shows_no_tag() -> None:
         assert tag.startswith(reaper._token + ".")
         shown = read(pid, "cmdline") + read(pid, "environ")
         assert reaper._token.encode() not in shown
+        assert b"we.too" not in shown
         assert reaper._token not in repr(reaper)
         assert tag not in repr(process)
 

@@ -129,20 +129,26 @@ async def test_one_killed_with_the_first_sign_of_a_helper_leaves_nothing(
         await gone(brood)
 
 
+async def kill_helper(daemon: int) -> None:
+    """And wait for another."""
+    first = await helper_of(daemon)
+    os.kill(first, signal.SIGKILL)
+    with trio.fail_after(GUARD):
+        await until(lambda: helpers(daemon) not in ([], [first]))
+
+
 async def test_the_helper_is_killed_first(brood: Brood, tmp_path: Path) -> None:
     servers = {f"s{n}": raw(*brood.flags) for n in range(3)}
     async with open_lines(tmp_path, servers) as lines:
         await hidden(brood, len(servers))
-        first = await helper_of(lines.child.pid)
-        os.kill(first, signal.SIGKILL)
-        with trio.fail_after(GUARD):
-            await until(lambda: helpers(lines.child.pid) not in ([], [first]))
+        await kill_helper(lines.child.pid)
         await kill(lines)
         await gone(brood)
 
 
+@pytest.mark.parametrize("helper_first", [False, True])
 async def test_without_its_environment_it_is_ended_by_its_group(
-    brood: Brood, tmp_path: Path
+    helper_first: bool, brood: Brood, tmp_path: Path
 ) -> None:
     entry = raw(*brood.flags, "--stubborn")
     bare = {"command": "env", "args": ["-i", f"PATH={os.environ['PATH']}", entry["command"]]}
@@ -150,6 +156,8 @@ async def test_without_its_environment_it_is_ended_by_its_group(
         await hidden(brood, 1)
         # Of what has neither its environment nor its group nobody knows whose it is.
         escaped = {pid for pid in brood.alive() if os.getsid(pid) != server_of(lines.child.pid)}
+        if helper_first:
+            await kill_helper(lines.child.pid)
         await kill(lines)
         with trio.fail_after(GUARD):
             await until(lambda: set(brood.alive()) == escaped)
