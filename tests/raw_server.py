@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -614,7 +615,25 @@ def parse_flags() -> argparse.Namespace:
     add("--slow-start", type=float, default=0, metavar="SECONDS")
     add("--start-when", type=Path, metavar="FILE", help="serve only once FILE exists")
     add("--stubborn", action="store_true", help="survive SIGTERM and the end of stdin")
+    add("--brood", metavar="SECONDS", help="leave processes behind that sleep so long and hide")
     return parser.parse_args(namespace=flags)
+
+
+HIDDEN = """
+trap '' TERM
+sleep $1 &
+setsid sleep $1 &
+(setsid sleep $1 &)
+(env -i sleep $1 &)
+setsid sh -c '(setsid sleep $1 &)' "$0" $1
+"""
+"""In our group, in groups of their own, without a parent, without our environment."""
+
+
+def brood(seconds: str) -> None:
+    """They ignore SIGTERM, and hold our pipes. One of them is our own child."""
+    subprocess.run(["sh", "-c", HIDDEN, "brood", seconds], check=True)
+    subprocess.Popen(["sh", "-c", "trap '' TERM; exec sleep $1", "brood", seconds])
 
 
 def main() -> None:
@@ -623,6 +642,8 @@ def main() -> None:
     journal({"started": os.getpid()})
     if flags.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if flags.brood is not None:
+        brood(flags.brood)
     if flags.exit_at_once is not None:
         sys.stderr.write("raw: cannot start, the configuration is missing\n")
         sys.exit(flags.exit_at_once)

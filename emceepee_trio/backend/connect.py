@@ -170,6 +170,7 @@ async def _open_streams(
                 limit=limit,
                 on_stderr=callbacks.wrote_to_stderr,
                 on_noise=callbacks.made_noise,
+                reaper=shared.reaper,
             ) as process:
                 yield Streams(process.reads, process.writes, process=process)
     else:

@@ -1,7 +1,8 @@
 """The stdio transport: one child process, its three pipes, and the JSON-RPC messages on them.
 
 Owns the child from its start to its reaping, the process group it leads, and the bounds on what
-it may say. Does not know what the messages mean, nor why the child was wanted or fails.
+it may say. Does not know what the messages mean, nor why the child was wanted or fails, nor how
+those are found that have left the group: :mod:`.reaper` does.
 
 A connection is *over* when the child is gone, closes stdout or says too long a line, or when the
 block is left. The child is then ended in steps, cancelled or not: end of stdin, TERM, KILL.
@@ -9,25 +10,24 @@ block is left. The child is then ended in steps, cancelled or not: end of stdin,
 
 from __future__ import annotations
 
-import json
 import os
-import reprlib
 import select
 import signal
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
-from typing import Any, Self
+from typing import Self
 
 import anyio
 import attrs
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
-from pydantic_core import PydanticSerializationError
 from trio.lowlevel import FdStream
+
+from .lines import Lines, dump, parse, text
+from .reaper import Kin, Reaper
 
 PATIENCE = 2.0
 """Seconds for each step of the end, unless somebody is in a hurry. Others import this."""
@@ -70,10 +70,11 @@ class Process:
     _stdout: FdStream
     _stderr: FdStream
     _parsed: MemoryObjectSendStream[SessionMessage | Exception]
-    _queued: MemoryObjectReceiveStream[SessionMessage]
+    _queued: MemoryObjectReceiveStream[bytes]
     _limit: int
     _on_stderr: Callable[[str], None]
     _on_noise: Callable[[str], None]
+    _kin: Kin | None
     patience: float = PATIENCE
     """Seconds for each step of the end; a change counts from the next step."""
     started_at: float = attrs.field(factory=time.time, init=False)
@@ -134,6 +135,8 @@ class Process:
         for pipe in (self._stdout, self._stderr):
             if pipe.fileno() != -1:
                 trio.lowlevel.notify_closing(pipe)
+        if self._kin is not None:
+            await self._kin.end()
 
     async def _receive(self, pipe: FdStream) -> bytes:
         """The next bytes; none at EOF, or when the child is gone and *pipe* is empty."""
@@ -157,12 +160,12 @@ class Process:
         return b""
 
     async def _read_stderr(self) -> None:
-        lines = _Lines(TEXT_LINE)
+        lines = Lines(TEXT_LINE)
         while chunk := await self._receive(self._stderr):
             for line in lines.feed(chunk):
-                self._on_stderr(_text(line))
+                self._on_stderr(text(line))
         if line := lines.rest():
-            self._on_stderr(_text(line))
+            self._on_stderr(text(line))
         self._stderr_read.set()
 
     async def _read_stdout(self) -> None:
@@ -182,7 +185,7 @@ class Process:
         self._over.set()
 
     async def _parse_stdout(self) -> None:
-        lines = _Lines(self._limit + 1)
+        lines = Lines(self._limit + 1)
         while chunk := await self._receive(self._stdout):
             for line in lines.feed(chunk):
                 if len(line) > self._limit:
@@ -192,9 +195,9 @@ class Process:
         await self._take(lines.rest())
 
     async def _take(self, line: bytes) -> None:
-        messages, understood = _parse(line)
+        messages, understood = parse(line)
         if not understood:
-            self._on_noise(_text(line[:TEXT_LINE]))
+            self._on_noise(text(line[:TEXT_LINE]))
         for message in messages:
             await self._parsed.send(message)
 
@@ -202,22 +205,20 @@ class Process:
         """The only writer, so that a cancelled sender leaves either a whole line or none."""
         gone = suppress(trio.BrokenResourceError, trio.ClosedResourceError)
         with self._writing, self._queued, gone:
-            async for message in self._queued:
-                await self._stdin.send_all(_dump(message))
+            async for line in self._queued:
+                await self._stdin.send_all(line)
         self._stdin.close()
         self._written.set()
 
-    def _write_now(self, message: SessionMessage) -> bool:
+    def _write_now(self, line: bytes) -> bool:
         """Write a short line at once, if nobody is in front and the pipe has room.
 
         The kernel takes so short a line whole or not at all. Saves three task switches a call.
         """
         # A writer that does not wait is writing, or about to: what it was handed is in front of us.
+        # Nor does one wait once there is nothing more to come.
         idle = self._queued.statistics().tasks_waiting_receive
-        if not idle or self._stdin.fileno() == -1:
-            return False
-        line = _dump(message)
-        if len(line) > select.PIPE_BUF:
+        if not idle or len(line) > select.PIPE_BUF or self._stdin.fileno() == -1:
             return False
         try:
             return os.write(self._stdin.fileno(), line) == len(line)
@@ -229,17 +230,15 @@ class Process:
 class Writes:
     """What a dispatcher takes for a write stream."""
 
-    _queue: MemoryObjectSendStream[SessionMessage]
-    write_now: Callable[[SessionMessage], bool] = attrs.field(init=False)
+    _queue: MemoryObjectSendStream[bytes]
+    write_now: Callable[[bytes], bool] = attrs.field(init=False)
     """Of the child, once there is one."""
 
     async def send(self, message: SessionMessage) -> None:
-        if self._closed or not self.write_now(message):
-            await self._queue.send(message)
-
-    @property
-    def _closed(self) -> bool:
-        return self._queue.statistics().open_receive_streams == 0
+        await trio.lowlevel.checkpoint_if_cancelled()  # the other half would cost what this saves
+        line = dump(message)
+        if not self.write_now(line):
+            await self._queue.send(line)
 
     def close(self) -> None:
         self._queue.close()
@@ -263,12 +262,16 @@ async def open_process(
     limit: int,
     on_stderr: Callable[[str], None],
     on_noise: Callable[[str], None],
+    reaper: Reaper | None = None,
 ) -> AsyncGenerator[Process]:
-    """Start *command* with exactly *env*; when the block is left its process group is gone.
+    """Start *command* with *env*; when the block is left its process group is gone.
 
+    With a *reaper* so is whatever has left that group, and all of it if we are killed.
     An :exc:`OSError` of the start is raised as it is. A line of stdout longer than *limit* bytes
     ends the connection. The callbacks must not block; whatever they raise ends the block.
     """
+    if reaper is not None:
+        env = await reaper.tag(env)
     child = await trio.lowlevel.open_process(
         command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
     )
@@ -277,7 +280,7 @@ async def open_process(
     assert isinstance(child.stdout, FdStream)
     assert isinstance(child.stderr, FdStream)
     parsed, reads = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    queue, queued = anyio.create_memory_object_stream[SessionMessage](0)
+    queue, queued = anyio.create_memory_object_stream[bytes](0)
     writes = Writes(queue)
     process = Process(
         pid=child.pid,
@@ -292,6 +295,7 @@ async def open_process(
         limit=limit,
         on_stderr=on_stderr,
         on_noise=on_noise,
+        kin=None if reaper is None else reaper.watch(child.pid, env),
     )
     writes.write_now = process._write_now
     try:
@@ -320,83 +324,3 @@ def signal_group(leader: int, number: signal.Signals) -> None:
     """Signal a child and every descendant that has not left its process group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
-
-
-@attrs.define(eq=False)
-class _Lines:
-    """Cuts chunks into lines, longer ones into pieces of *most* bytes. Searches each byte once."""
-
-    _most: int
-    _open: bytearray = attrs.field(factory=bytearray, init=False)
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        *lines, tail = chunk.split(b"\n")
-        for line in lines:
-            yield from self._extend(line)
-            yield self.rest()
-        yield from self._extend(tail)
-
-    def rest(self) -> bytes:
-        line = bytes(self._open)
-        self._open.clear()
-        return line
-
-    def _extend(self, part: bytes) -> Iterator[bytes]:
-        self._open += part
-        while len(self._open) > self._most:
-            yield bytes(self._open[: self._most])
-            del self._open[: self._most]
-
-
-def _text(line: bytes) -> str:
-    return line.removesuffix(b"\r").decode(errors="replace")
-
-
-def _parse(line: bytes) -> tuple[list[SessionMessage], bool]:
-    """The messages of a line, and whether all of it was understood."""
-    line = line.strip()
-    if line[:1] not in b"{[" or not line:  # most noise, and much cheaper than asking the parser
-        return [], not line
-    try:
-        value = _decoder.decode(line.decode())
-    except (ValueError, RecursionError):
-        return [], False
-    items = value if isinstance(value, list) else [value]
-    messages = [message for item in items if (message := _message(item)) is not None]
-    return messages, 0 < len(messages) == len(items)
-
-
-_decoder = json.JSONDecoder(parse_constant=lambda name: None)
-"""Python's NaN and Infinity are not JSON; an answer that has them is still an answer."""
-
-
-def _message(data: Any) -> SessionMessage | None:
-    """*data* as a message, ``None`` if it is not one. An answer always is, or becomes an error."""
-    if not isinstance(data, dict):
-        return None
-    number = data.get("id")
-    # By exact type: True is an int, and the adapter takes a request of id 1.5 for a notification.
-    if number is not None and type(number) not in (int, str):
-        return None
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_python(data, by_name=False))
-    except ValueError:
-        if number is None or "method" in data:
-            return None
-    # Somebody waits for the answer to this id, and no other will come.
-    said = _brief.repr(data.get("error", data.get("result")))
-    error = ErrorData(code=INTERNAL_ERROR, message=f"invalid response from the server: {said}")
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
-
-
-_brief = reprlib.Repr()
-_brief.maxstring = 200  # all else that it repeats is bounded anyway, in depth and in length
-
-
-def _dump(message: SessionMessage) -> bytes:
-    try:
-        text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-    except PydanticSerializationError:
-        # A lone surrogate is not UTF-8, but JSON can escape it; pydantic stops at a depth of 254.
-        text = json.dumps(message.message.model_dump(by_alias=True, exclude_unset=True))
-    return text.encode() + b"\n"

@@ -1,4 +1,4 @@
-"""What the connections of all sessions share: what servers speak, and how many children run.
+"""What the connections of all sessions share: eras, the number of children, and their reaper.
 
 There is one in a daemon. Knows neither sessions nor connections.
 """
@@ -13,6 +13,7 @@ import attrs
 
 from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
+from .reaper import Reaper
 
 ERAS = 1000
 """Verdicts remembered; the oldest makes room."""
@@ -23,6 +24,8 @@ ReachedBy: TypeAlias = tuple[str | None, ...]
 
 @attrs.define(eq=False)
 class Shared:
+    reaper: Reaper | None = None
+    """Ends what children leave behind; without one, that stays."""
     eras: dict[ReachedBy, Era] = attrs.field(factory=dict)
     """What servers speak, by how they are reached."""
     most_children: int = MAX_CHILDREN

@@ -15,6 +15,7 @@ from .. import logs
 from ..backend.backend import Backend
 from ..backend.client import Client
 from ..backend.process import PATIENCE
+from ..backend.reaper import open_reaper
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
@@ -43,8 +44,8 @@ class SessionManager:
     config: Config
     registry: Registry
     _nursery: trio.Nursery
+    _shared: Shared
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
-    _shared: Shared = attrs.field(factory=Shared, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _opening: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -296,8 +297,8 @@ async def _say_removed(
 @asynccontextmanager
 async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs."""
-    async with trio.open_nursery() as nursery:
-        manager = SessionManager(config, Registry(config), nursery)
+    async with open_reaper() as reaper, trio.open_nursery() as nursery:
+        manager = SessionManager(config, Registry(config), nursery, Shared(reaper))
         yield manager
         sessions = manager.sessions()
         logs.write(

@@ -135,7 +135,7 @@ async def test_a_verdict_that_no_longer_holds_is_forgotten(journal: Journal) -> 
     entry = raw("--discover", "modern", *journal.flags)
     async with running(entry) as it:
         key = connect._reached_by(it.backend.server)
-    shared = Shared({key: "handshake"})
+    shared = Shared(eras={key: "handshake"})
     with trio.fail_after(GUARD):
         async with running(entry, shared=shared) as it:
             with pytest.raises(ConnectFailed, match="unsupported version"):

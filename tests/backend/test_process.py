@@ -670,6 +670,30 @@ async def test_the_end_of_writes_is_the_end_of_stdin() -> None:
         assert it.process.exit == Exit(0, None)
 
 
+async def test_nothing_is_sent_once_writes_have_ended() -> None:
+    script = """
+        for line in sys.stdin:
+            note(json.loads(line)["id"])
+    """
+    async with child(script) as it:
+        await it.send(request(1))
+        it.process.writes.close()
+        for size in (1, 10_000):
+            with pytest.raises(anyio.ClosedResourceError):
+                await it.send(request(2, text="x" * size))
+        assert numbers(await it.everything()) == [1]
+
+
+async def test_who_is_cancelled_sends_nothing_more() -> None:
+    async with child(ECHO) as it:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await it.send(request(1))
+        assert scope.cancelled_caught
+        await it.send(request(2))
+        assert (await it.receive()).id == 2
+
+
 async def test_a_call_in_flight_fails_when_the_child_dies() -> None:
     script = """
         sys.stdin.readline()

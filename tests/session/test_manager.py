@@ -122,7 +122,7 @@ async def test_leaving_the_block_leaves_nothing_running(autojump_clock: MockCloc
 
 async def test_an_error_in_the_block_ends_the_sessions_too(autojump_clock: MockClock) -> None:
     before = tasks()
-    with pytest.RaisesGroup(pytest.RaisesExc(ValueError)):
+    with pytest.RaisesGroup(ValueError, flatten_subgroups=True):
         async with open_sessions(config()) as manager:
             session = await manager.ensure("a", "ada")
             session.timers.set(1000, "x", interval=True)

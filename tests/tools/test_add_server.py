@@ -107,6 +107,7 @@ async def test_a_server_may_be_kept_although_it_failed(connect: Open, journal: J
 async def test_the_same_server_again_changes_nothing(connect: Open) -> None:
     async with connect({"configured": raw()}) as emceepee:
         await emceepee.says("add_server", name="new", **raw())
+        await emceepee.connected("configured", "new")
         pids = [await emceepee.pid(name) for name in ("configured", "new")]
         seen = len(emceepee.events)
         for name in ("configured", "new"):

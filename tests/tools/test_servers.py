@@ -24,6 +24,9 @@ SERVER_INFO = {"name": "raw", "version": "0", "title": "Raw server", "x-vendor":
 NO_RESTART = {"restart": {"enabled": False}}
 
 
+WELL = {"consecutive_failures": 0, "checked_at": TIMESTAMP}
+
+
 def described(name: str, status: str, **more: Any) -> dict[str, Any]:
     plain = {
         "name": name,
@@ -40,7 +43,7 @@ def described(name: str, status: str, **more: Any) -> dict[str, Any]:
 
 def connected(name: str, **more: Any) -> dict[str, Any]:
     said = {
-        "health": {"consecutive_failures": 0, "checked_at": TIMESTAMP},
+        "health": WELL,
         "connected_at": TIMESTAMP,
         "protocol_version": "2025-11-25",
         "server_info": SERVER_INFO,
@@ -181,7 +184,7 @@ async def test_a_status_remembers_how_the_process_ended(connect: Open) -> None:
         assert status["process"] == {"pid": pid, "started_at": TIMESTAMP, "exit_code": 9}
         assert status["stderr_tail"] == ["leaving in the middle of a call"]
         assert status["server"] == described(
-            "raw", "error", last_error="process exited with code 9"
+            "raw", "error", last_error="process exited with code 9", health=WELL
         )
         assert status.keys().isdisjoint({"instructions"})
         kill = {"command": "kill", "args": ["-9", str(shot)]}
