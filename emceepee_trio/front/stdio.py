@@ -27,14 +27,13 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from ..config import Config
+from ..config import LOCAL, Config
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
 from .mcp import Front, mcp_server
 from .wire import dump
 
 SESSION = "default"
-PRINCIPAL = "local"
 CHUNK = 65536
 EDGE = 512
 """Bytes kept of the beginning and the end of a line that is too long."""
@@ -63,7 +62,7 @@ async def serve_stdio(config: Config) -> bool:
                         nursery.cancel_scope.cancel("signal")
 
                 nursery.start_soon(stop_on_signal)
-                session = await manager.ensure(SESSION, PRINCIPAL)
+                session = await manager.ensure(SESSION, LOCAL)
                 session.inner.start_soon(_until_over, nursery.cancel_scope)
                 await _serve(session, manager, config.limits.body)
                 nursery.cancel_scope.cancel("end of input")

@@ -290,6 +290,16 @@ def test_what_cannot_be_served_is_told_in_one_line(
     assert said in told
 
 
+@pytest.mark.parametrize("name", ["token", "local"])
+def test_nobody_is_made_the_operator_by_a_name(name: str, tmp_path: Path) -> None:
+    """Whose status is everybody's, and whose servers are those of the daemon's own token."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"http": {"tokens": {name: "s3cret"}}}))
+    done = emceepee(tmp_path, "serve", "--config", str(config), "--bind", "127.0.0.1:0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert one_line(done.stderr).startswith(f"http.tokens.{name}: ")
+
+
 @pytest.mark.parametrize("command", ["serve", "status"])
 @pytest.mark.parametrize("port", ["x", "65536", "-1"])
 def test_a_default_port_that_is_none_is_told(
