@@ -161,6 +161,9 @@ def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:
         assert [s["principal"] for s in status["sessions"]] == ["token"]
         assert session["mcp-session-id"] not in shown.stdout + json.dumps(status)
         assert client.delete(entry["url"], headers=session).status_code == 200
+        destroyed = wait_for_log(daemon.folder, "session_destroyed")
+        assert destroyed["session"] in shown.stdout
+        assert session["mcp-session-id"] not in (daemon.folder / "log").read_text("utf-8")
     assert "no sessions" in daemon.status().stdout
 
 
