@@ -82,7 +82,7 @@ class App:
 
     def _endpoint(self, path: str) -> Endpoint | None:
         """Where `/servers/<name>/mcp` will be looked up, too."""
-        return self.endpoint if path == MCP else None
+        return self.endpoint if path in (MCP, MCP + "/") else None
 
 
 @attrs.define(eq=False)
