@@ -132,7 +132,10 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """The benchmarks, each a table on stdout; arguments go to every one of them."""
+    """The benchmarks, each a table on stdout: all of them, or those named; with the arguments."""
     session.install(".")
-    for script in sorted(Path("benchmarks").glob("*.py")):
-        session.run("python", str(script), *session.posargs)
+    scripts = {script.stem: script for script in sorted(Path("benchmarks").glob("*.py"))}
+    named = [word for word in session.posargs if word in scripts]
+    arguments = [word for word in session.posargs if word not in scripts]
+    for name in named or scripts:
+        session.run("python", str(scripts[name]), *arguments)

@@ -1,7 +1,8 @@
 """Structured logs: one flat JSON object a line, on stderr.
 
 Callers name the event and its fields; tool arguments, header and environment values and tokens
-are never among them. Lines of other libraries pass through with their logger's name as the event.
+are never among them, and of the id of a ``session`` only its label is written. Lines of other
+libraries pass through with their logger's name as the event.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import sys
 from typing import Any, Literal
 
+from .model.redact import label
 from .model.wire import timestamp
 
 Format = Literal["json", "text"]
@@ -31,13 +33,19 @@ def write(level: Level, event: str, **fields: Any) -> None:
     """Log *event*. Fields that are None are left out."""
     number = _LEVELS[level]
     if _ours.isEnabledFor(number):
-        said = {key: value for key, value in fields.items() if value is not None}
-        _ours.log(number, event, extra={"fields": said})
+        _ours.log(number, event, extra={"fields": _said(fields)})
 
 
 def crash(event: str, error: BaseException, **fields: Any) -> None:
     """Log a bug with its traceback."""
-    _ours.error(event, exc_info=error, extra={"fields": fields})
+    _ours.error(event, exc_info=error, extra={"fields": _said(fields)})
+
+
+def _said(fields: dict[str, Any]) -> dict[str, Any]:
+    said = {key: value for key, value in fields.items() if value is not None}
+    if "session" in said:
+        said["session"] = label(said["session"])
+    return said
 
 
 class _JsonLines(logging.Formatter):

@@ -122,7 +122,7 @@ class Callbacks:
     progress: dict[str | int, OnProgress] = attrs.field(factory=dict, init=False)
     """By progress token; entries belong to the requests that put them here."""
     stderr: deque[str] = attrs.field(factory=lambda: deque(maxlen=STDERR_TAIL), init=False)
-    """Its last lines, which usually say why a start failed."""
+    """The last lines of the transport in use, which usually say why a start failed."""
     on_acknowledged: Callable[[Params], None] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -130,6 +130,7 @@ class Callbacks:
 
     def renew(self) -> Over:
         """Another transport is about to be opened."""
+        self.stderr.clear()
         self.over = Over(self.on_over)
         return self.over
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 from .. import logs
-from ..config import Config
+from ..config import LOCAL, Config
+from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
 from .common import Usage, add_config_options, add_log_options, read_config
+from .remote import Client, Daemon, NoAnswer, add_state_option
 
 HELP = "call one tool and print its result"
 
@@ -18,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tool", metavar="TOOL")
     parser.add_argument("args", nargs="?", default="{}", metavar="JSON", help="its arguments")
     add_config_options(parser)
+    parser.add_argument(
+        "--url", metavar="U", help="ask the daemon at http://HOST:PORT or unix:PATH instead"
+    )
+    add_state_option(parser)
     add_log_options(parser, style="text")
 
 
@@ -29,35 +37,62 @@ def run(options: argparse.Namespace) -> int:
     if not isinstance(arguments, dict):
         raise Usage("JSON: expected an object with the tool's arguments")
     logs.configure(options.log_format, options.log_level)
-    config = read_config(options)
-    import trio
+    # Nobody could fetch the result of a task later, so the call is waited for.
+    asked = {
+        "server": options.server,
+        "tool": options.tool,
+        "args": arguments,
+        "timeout_ms": MAX_EXECUTE_TIMEOUT_MS,
+    }
+    if options.url is not None:
+        if options.config is not None or options.demo:
+            raise Usage("--url: the daemon has servers of its own; leave --config and --demo out")
+        try:
+            result = _ask(Daemon.find(options.url, options.state_dir), asked)
+        except NoAnswer as error:
+            print(f"emceepee call: {error}", file=sys.stderr)
+            return 1
+    else:
+        config = read_config(options)
+        import trio
 
-    result = trio.run(_call, config, options.server, options.tool, arguments)
+        result = trio.run(_call, config, asked)
     print(json.dumps(result, indent=2, ensure_ascii=False))
     return 1 if result.get("isError") else 0
 
 
-async def _call(config: Config, server: str, tool: str, arguments: dict[str, Any]) -> Any:
+def _ask(daemon: Daemon, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a running daemon answers, without the context blocks."""
+    with Client.connected(daemon, "emceepee call") as client:
+        result = client.call("execute_tool", asked)
+    content = result.get("content")
+    for key in ("pending_client_action", "events_since_last_response"):
+        if isinstance(content, list) and content and _is_block(content[-1], key):
+            content = content[:-1]
+    return result if content is result.get("content") else {**result, "content": content}
+
+
+def _is_block(block: Any, key: str) -> bool:
+    try:
+        said = json.loads(block["text"])
+    except (TypeError, KeyError, ValueError):
+        return False
+    return isinstance(said, dict) and key in said
+
+
+async def _call(config: Config, asked: Mapping[str, Any]) -> Any:
     """As a client of a session of its own would, without the context blocks."""
     import attrs
 
-    from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
     from ..errors import ToolError
     from ..session.manager import open_sessions
     from ..tools.registry import TOOLS, Request
     from ..tools.response import error_reply
 
-    # Nobody could fetch the result of a task later, so the call is waited for.
-    asked = {
-        "server": server,
-        "tool": tool,
-        "args": arguments,
-        "timeout_ms": MAX_EXECUTE_TIMEOUT_MS,
-    }
     # Others need not be started for this.
-    config = attrs.evolve(config, servers=tuple(s for s in config.servers if s.name == server))
-    async with open_sessions(config) as manager:
-        session = await manager.ensure("call", "local")
+    mine = tuple(server for server in config.servers if server.name == asked["server"])
+    async with open_sessions(attrs.evolve(config, servers=mine)) as manager:
+        session = await manager.ensure("call", LOCAL)
         try:
             reply = await TOOLS.get("execute_tool").call(Request(session, manager), asked)
         except ToolError as error:

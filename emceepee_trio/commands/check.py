@@ -27,9 +27,19 @@ def run(options: argparse.Namespace) -> int:
         return 1
     import sys
 
+    from ..backend.spec import child_environment, command_line
+    from ..errors import ConnectFailed
+
     for warning in loaded.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     servers = loaded.config.servers
+    for server in servers:
+        if server.command is not None and not server.disabled:
+            try:
+                command_line(server, child_environment(server))
+            except ConnectFailed as error:
+                # No mistake of the file: it may be written for another machine, or an earlier time.
+                print(f"warning: {error.message}", file=sys.stderr)
     print(f"{path}: {len(servers)} server{'s' * (len(servers) != 1)}")
     for server in servers:
         note = " (disabled)" if server.disabled else ""

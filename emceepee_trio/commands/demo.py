@@ -1,14 +1,24 @@
-"""``emceepee demo``: a tour, in which we are the client of an ``emceepee stdio --demo``."""
+"""``emceepee demo``: a tour, in which we are the client of a daemon of our own."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
+import signal
+import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import trio
     from mcp import Client
 
 HELP = "a guided tour in ten seconds, with a built-in demo server"
@@ -43,14 +53,72 @@ def _said(group: BaseExceptionGroup[_WrongTurn]) -> _WrongTurn:
 
 
 async def _tour(full: bool) -> None:
-    from mcp import Client, StdioServerParameters
+    import httpx2
+    import trio
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
 
-    command = [sys.executable, "-m", "emceepee_trio", "stdio", "--demo"]
-    print(f"$ {' '.join(['emceepee', *command[3:]])}\n")
-    async with Client(StdioServerParameters(command=command[0], args=command[1:])) as client:
-        guide = _Guide(client, full)
-        await guide.walk()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def end_on_signal() -> None:
+                async for number in signals:
+                    # Else the daemon would stay.
+                    raise _WrongTurn(f"ended by {signal.Signals(number).name}")
+
+            nursery.start_soon(end_on_signal)
+            async with _daemon() as (url, token):
+                headers = {"Authorization": f"Bearer {token}"}
+                async with httpx2.AsyncClient(
+                    headers=headers, timeout=None, trust_env=False
+                ) as http:
+                    transport = streamable_http_client(f"{url}?session=tour", http_client=http)
+                    async with Client(transport) as client:
+                        await _Guide(client, full).walk()
+            nursery.cancel_scope.cancel("end of the tour")
     print("\nThat was all of it. Next: README.rst shows how to add emceepee to your own client.")
+
+
+@asynccontextmanager
+async def _daemon() -> AsyncGenerator[tuple[str, str]]:
+    """Where a new daemon listens, and its token. Whatever it keeps is gone when the block is left.
+
+    It is our child: the configuration and the token of the user are none of its business.
+    """
+    import trio
+
+    from ..front.tokens import MINTED, VARIABLE, read_token
+
+    with TemporaryDirectory(prefix="emceepee-demo-") as folder:
+        ours = (VARIABLE, "PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
+        environment = {name: value for name, value in os.environ.items() if name not in ours}
+        shown = ["serve", "--demo"]
+        asked = [*shown, "--bind", "127.0.0.1:0", "--state-dir", folder, "--log-level", "error"]
+        start = partial(
+            trio.run_process,
+            [sys.executable, "-m", "emceepee_trio", *asked],
+            env=environment | {"XDG_CONFIG_HOME": folder},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        print(f"$ {' '.join(['emceepee', *shown])}", flush=True)
+        async with trio.open_nursery() as nursery:
+            process: trio.Process = await nursery.start(start)
+            url = await _endpoint(process)
+            print(f"  listens on {url}, and wants the token that it has just made", flush=True)
+            yield url, read_token(Path(folder, MINTED))
+            process.terminate()
+
+
+async def _endpoint(process: trio.Process) -> str:
+    said = b""
+    assert process.stdout is not None
+    while chunk := await process.stdout.receive_some():
+        said += chunk
+        if found := re.search(rb"(http://\S+/mcp)\n", said):
+            return found[1].decode()
+    raise _WrongTurn("the daemon did not start")
 
 
 class _Guide:
@@ -65,7 +133,8 @@ class _Guide:
         self.show(f"{len(tools)} tools: {', '.join(tool.name for tool in tools)}")
 
         self.say("The tools of all servers, found by pattern")
-        await self.call("list_tools", server="demo", tool="^(echo|slow|ask_name)$")
+        detail = "full" if self.full else "summary"
+        await self.call("list_tools", server="demo", tool="^(echo|slow|ask_name)$", detail=detail)
 
         self.say("A call that is quick is just a call")
         await self.call(
@@ -120,7 +189,7 @@ class _Guide:
 
     def show(self, answer: str) -> None:
         if not self.full:
-            lines = textwrap.wrap(answer, WIDTH, break_on_hyphens=False) or [""]
+            lines = textwrap.wrap(_spaced(answer), WIDTH, break_on_hyphens=False) or [""]
             answer = "\n".join(lines[:SHOWN]) + (" …" if len(lines) > SHOWN else "")
         print(textwrap.indent(answer, "   "), flush=True)
 
@@ -132,6 +201,14 @@ class _Guide:
         if answer.is_error:
             raise _WrongTurn(f"{name} answered {texts[0]}")
         self.show("\n".join(texts) if self.full else texts[0])
+        return answer
+
+
+def _spaced(answer: str) -> str:
+    """JSON with blanks, where lines can break."""
+    try:
+        return json.dumps(json.loads(answer), ensure_ascii=False)
+    except ValueError:
         return answer
 
 

@@ -10,7 +10,9 @@ from . import bounds
 from .files import ConfigError, Loaded, default_path, load, parse, server_from_arguments
 from .reference import reference_rst
 from .settings import (
+    LOCAL,
     OUR_NAME,
+    OWN,
     Config,
     Health,
     Http,
@@ -22,7 +24,9 @@ from .settings import (
 )
 
 __all__ = [
+    "LOCAL",
     "OUR_NAME",
+    "OWN",
     "Config",
     "ConfigError",
     "Health",

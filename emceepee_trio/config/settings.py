@@ -30,11 +30,15 @@ from .bounds import (
 
 OUR_NAME = "emceepee"
 """Taken: the events and resources of ours appear under it."""
+OWN = "token"
+"""Taken: the principal of the one token that the daemon was started with, or minted."""
+LOCAL = "local"
+"""Taken: the principal of everybody, where no token is needed."""
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER_VALUE = r"([!-~]([\t -~]*[!-~])?)?"
-_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^\s/:?#@\[\]]+)(:\d{1,5})?"
+_HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?"
 _ORIGIN = rf"[a-z][a-z0-9+.-]*://{_HOST}"
 _NOTHING: Mapping[str, str] = {}
 
@@ -301,6 +305,10 @@ class Http:
         for name, token in self.tokens.items():
             if not re.fullmatch(_NAME, name):
                 yield Problem(join("tokens", name), "is not a name")
+            elif name in (OWN, LOCAL):
+                yield Problem(
+                    join("tokens", name), "is the name of this daemon's operator, take another"
+                )
             if (first := holders.setdefault(token, name)) != name:
                 yield Problem(join("tokens", name), f"is the token of {show(first)}, too")
 

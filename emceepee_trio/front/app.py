@@ -17,11 +17,11 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from .. import logs
+from ..config import LOCAL, OWN
 from ..model.wire import dumps
 from ..session.manager import SessionManager
-from .security import LOCAL, Header, Security, preflight, without_credentials
+from .security import Header, Security, preflight, without_credentials
 from .status import status_of
-from .tokens import OWN
 from .wire import Message, Receive, Refused, Scope, Send, send_json
 
 MCP = "/mcp"
@@ -82,7 +82,7 @@ class App:
 
     def _endpoint(self, path: str) -> Endpoint | None:
         """Where `/servers/<name>/mcp` will be looked up, too."""
-        return self.endpoint if path == MCP else None
+        return self.endpoint if path in (MCP, MCP + "/") else None
 
 
 @attrs.define(eq=False)

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 import attrs
 
-from ..config import Http
+from ..config import LOCAL, Http
 from .authority import DEFAULT_PORTS, Authority, Origin, address_of, spelled
 from .wire import Refused, Scope
 
@@ -22,8 +22,6 @@ Header = tuple[bytes, bytes]
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """The only ones that need no token."""
-LOCAL = "local"
-"""The principal of everybody, where no token is needed."""
 METHODS = b"GET, POST, DELETE, OPTIONS"
 ALLOWED_HEADERS = (
     "Authorization",

@@ -1,19 +1,16 @@
 """What is under way, for people who run a daemon: every session with its servers, tasks, questions.
 
-Ids of HTTP sessions are shown in part: whoever knows a whole one needs only a token to join it.
-Arguments of tools are not shown at all.
+Ids of sessions are shown as in the logs, arguments of tools not at all.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..model.redact import label
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.servers import describe
-
-SHOWN = 8
-"""Characters of a session's id, enough to find it in the logs."""
 
 
 def status_of(manager: SessionManager, principal: str | None) -> dict[str, Any]:
@@ -49,8 +46,3 @@ def _session(session: Session) -> dict[str, Any]:
             for question in questions
         ],
     }
-
-
-def label(session_id: str) -> str:
-    is_workspace = "/" in session_id
-    return session_id if is_workspace else f"{session_id[:SHOWN]}…"

@@ -1,7 +1,8 @@
 """One session on standard input and output.
 
 Standard input is read in a thread that may be abandoned, so that neither a signal nor the end has
-to wait for a client that says nothing. The session ends, with every child, when input ends.
+to wait for a client that says nothing. The session ends, with every child, when input ends; what
+is about to be answered then has a moment for it.
 """
 
 from __future__ import annotations
@@ -14,30 +15,39 @@ import sys
 from typing import Any
 
 import anyio
+import attrs
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.runner import serve_dual_era_loop
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 
-from ..config import Config
+from ..config import LOCAL, Config
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
 from .mcp import Front, mcp_server
 from .wire import dump
 
 SESSION = "default"
-PRINCIPAL = "local"
 CHUNK = 65536
 EDGE = 512
 """Bytes kept of the beginning and the end of a line that is too long."""
+GRACE = 0.25
+"""Seconds for requests that are under way when input ends: ``echo … | emceepee stdio``."""
+LAST_WORDS = 0.1
+"""Seconds to write what the rest of them are told."""
 
 _ID = rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,100}")\s*'
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"[,}]")
@@ -63,7 +73,7 @@ async def serve_stdio(config: Config) -> bool:
                         nursery.cancel_scope.cancel("signal")
 
                 nursery.start_soon(stop_on_signal)
-                session = await manager.ensure(SESSION, PRINCIPAL)
+                session = await manager.ensure(SESSION, LOCAL)
                 session.inner.start_soon(_until_over, nursery.cancel_scope)
                 await _serve(session, manager, config.limits.body)
                 nursery.cancel_scope.cancel("end of input")
@@ -78,38 +88,82 @@ async def _until_over(front: trio.CancelScope) -> None:
         front.cancel("the session is over")
 
 
+@attrs.define(eq=False)
+class _Unanswered:
+    """Requests that were read and whose answers are not written."""
+
+    _ids: set[str | int] = attrs.field(factory=set, init=False)
+    _none: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def read(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self._ids.add(coerce_request_id(message.id))
+        elif isinstance(message, JSONRPCNotification) and (
+            message.method == "notifications/cancelled"
+        ):
+            # It will not be answered.
+            self._forget((message.params or {}).get("requestId"))
+
+    def wrote(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._forget(message.id)
+
+    def _forget(self, request_id: Any) -> None:
+        if isinstance(request_id, str | int):
+            self._ids.discard(coerce_request_id(request_id))
+            if not self._ids:
+                none, self._none = self._none, trio.Event()
+                none.set()
+
+    async def wait_none(self) -> None:
+        while self._ids:
+            await self._none.wait()
+
+
 async def _serve(session: Session, manager: SessionManager, limit: int) -> None:
-    front = Front(session, manager)
+    front, unanswered = Front(session, manager), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_write, from_server, nursery.cancel_scope)
-        nursery.start_soon(_read, front, to_server, outgoing.clone(), limit)
+        nursery.start_soon(_write, from_server, unanswered, nursery.cancel_scope)
+
+        async def read() -> None:
+            async with to_server, outgoing.clone() as replies:
+                await _read(front, unanswered, to_server, replies, limit)
+                # What only waits ends now, what works soon. Then the dispatcher learns that input
+                # has ended, and refuses the rest; a client that does not read is told nothing.
+                session.events.triggers.close()
+                front.draining.set()
+                nursery.cancel_scope.deadline = trio.current_time() + GRACE + LAST_WORDS
+                with trio.move_on_after(GRACE):
+                    await unanswered.wait_none()
+
+        nursery.start_soon(read)
         await serve_dual_era_loop(mcp_server(), incoming, outgoing, lifespan_state=front)
-        nursery.cancel_scope.cancel("client is gone")
 
 
-async def _read(front: Front, to_server: In, replies: Out, limit: int) -> None:
-    """Lines of standard input, each a message or (2025-03-26) a list of them."""
+async def _read(
+    front: Front, unanswered: _Unanswered, to_server: In, replies: Out, limit: int
+) -> None:
+    """Lines of standard input, each a message or (2025-03-26) a list of them, until it ends."""
     line, too_long = bytearray(), False
-    async with to_server, replies:
-        while chunk := await trio.to_thread.run_sync(
-            os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
-        ):
-            *ends, beginning = chunk.split(b"\n")
-            for end in ends:
-                line += end
-                if too_long or len(line) > limit:
-                    message = f"message too long (limits.body {limit} bytes)"
-                    await replies.send(_refusal(_id_at_an_edge(line), message))
-                elif line.strip():
-                    await _take(front, bytes(line), to_server, replies)
-                line.clear()
-                too_long = False
-            line += beginning
-            if len(line) > limit:
-                too_long = True
-                del line[EDGE:-EDGE]
+    while chunk := await trio.to_thread.run_sync(
+        os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
+    ):
+        *ends, beginning = chunk.split(b"\n")
+        for end in ends:
+            line += end
+            if too_long or len(line) > limit:
+                message = f"message too long (limits.body {limit} bytes)"
+                await replies.send(_refusal(_id_at_an_edge(line), message))
+            elif line.strip():
+                await _take(front, unanswered, bytes(line), to_server, replies)
+            line.clear()
+            too_long = False
+        line += beginning
+        if len(line) > limit:
+            too_long = True
+            del line[EDGE:-EDGE]
 
 
 def _id_at_an_edge(line: bytes | bytearray) -> str | int | None:
@@ -120,7 +174,9 @@ def _id_at_an_edge(line: bytes | bytearray) -> str | int | None:
     return None
 
 
-async def _take(front: Front, line: bytes, to_server: In, replies: Out) -> None:
+async def _take(
+    front: Front, unanswered: _Unanswered, line: bytes, to_server: In, replies: Out
+) -> None:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -138,6 +194,7 @@ async def _take(front: Front, line: bytes, to_server: In, replies: Out) -> None:
             message = request_id = None
         if message is not None:
             front.observe(message)
+            unanswered.read(message)
             await to_server.send(SessionMessage(message))
         elif not asked or "id" in item:  # else a notification, which has nobody to be told
             await replies.send(_refusal(request_id, "not a JSON-RPC 2.0 message"))
@@ -149,7 +206,9 @@ def _refusal(request_id: Any, message: str, code: int = INVALID_REQUEST) -> Sess
 
 
 async def _write(
-    from_server: MemoryObjectReceiveStream[SessionMessage], client: trio.CancelScope
+    from_server: MemoryObjectReceiveStream[SessionMessage],
+    unanswered: _Unanswered,
+    client: trio.CancelScope,
 ) -> None:
     """Lines to standard output; a client that does not read holds up only this task."""
     # A duplicate, because closing it also undoes its being non-blocking.
@@ -162,3 +221,4 @@ async def _write(
             except trio.BrokenResourceError:
                 client.cancel("nobody reads our output")
                 return
+            unanswered.wrote(item.message)

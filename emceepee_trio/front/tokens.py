@@ -12,13 +12,11 @@ from pathlib import Path
 import attrs
 
 from .. import logs
-from ..config import Http
+from ..config import OWN, Http
 from ..errors import EmceepeeError
 from .security import Tokens
 
 VARIABLE = "EMCEEPEE_TOKEN"
-OWN = "token"
-"""The principal of the one token that the daemon was started with, or minted."""
 MINTED = "token"
 """Its file in the state directory."""
 LONGEST = 4096

@@ -1,4 +1,4 @@
-"""How a URL or a command line is shown to people, models and logs: without what may be a secret.
+"""How URLs, command lines and ids are shown to people, models and logs: without secrets.
 
 Hidden are the user and the query values of URLs, and what follows a word that sounds like a secret:
 ``--api-key X``, ``--token=X``, ``API_KEY=X``, ``Authorization: X``. Rather too much
@@ -13,6 +13,9 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 HIDDEN = "***"
+
+SHOWN = 8
+"""Characters of a session's id, enough to find it in the logs."""
 
 LONGEST = 300
 """Characters of a target; the rest is cut."""
@@ -50,6 +53,12 @@ def redact_text(text: str) -> str:
     """*text* with the URLs in it redacted, and everything after a word that sounds secret."""
     text = _URL.sub(lambda found: redact_url(found[0]), text)
     return _SPOKEN.sub(lambda found: found[1] + HIDDEN, text)
+
+
+def label(session_id: str) -> str:
+    """Ids of HTTP sessions in part: whoever knows a whole one needs only a token to join it."""
+    is_name = "/" in session_id or len(session_id) <= SHOWN
+    return session_id if is_name else f"{session_id[:SHOWN]}…"
 
 
 def _cut(text: str) -> str:

@@ -207,6 +207,8 @@ class SessionManager:
         candidate.once = False
         replaced = server.name in self.registry.visible(session.principal)
         self.registry.add(session.principal, server)
+        by = session.client_name
+        logs.write("info", "server_added", session=session.id, server=server.name, by=by)
         for other in self.sessions(session.principal):
             if other is not session:
                 previous = other.drop_backend(server.name, "replaced", PATIENCE)

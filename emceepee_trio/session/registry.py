@@ -87,6 +87,11 @@ class Registry:
 
 
 def not_found(name: str, visible: Mapping[str, object]) -> str:
+    if name == OUR_NAME:
+        return (
+            f"server {name!r} is this proxy itself: it has resources only, list_resources shows "
+            "them; call its own tools without execute_tool"
+        )
     known = ", ".join(sorted([*visible, OUR_NAME]))
     return f"no server {name!r}; there are: {known}. list_servers tells more, add_server adds one"
 

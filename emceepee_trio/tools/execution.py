@@ -103,8 +103,9 @@ class ExecuteTool:
 
 
 @TOOLS.tool(
-    "Call a tool of a server. A call that takes longer than timeout_ms goes on as a task: "
-    "await_activity tells when it is done, get_task_result fetches the result.",
+    "Call a tool of a server; list_tools shows its schema. A call that takes longer than "
+    "timeout_ms goes on as a task: await_activity tells when it is done, get_task_result fetches "
+    "the result.",
     ExecuteTool,
     CALLS,
 )

@@ -88,7 +88,7 @@ async def get_roots(request: Request, _: NoArguments) -> Reply:
 
 @attrs.frozen
 class Root:
-    uri: str = field(doc="file://…")
+    uri: str = field(pattern="file://.+", expected="a file:// URI")
     name: str | None = field(None)
 
 

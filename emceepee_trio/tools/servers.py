@@ -38,7 +38,8 @@ class AddServer:
 
 
 @TOOLS.tool(
-    "Connect an MCP server, by url or by command. Its tools are then used with execute_tool.",
+    "Connect an MCP server, by url or by command, as in {name: 'git', command: 'uvx', args: "
+    "['mcp-server-git']}. Its tools are then used with execute_tool.",
     AddServer,
     CALLS,
 )

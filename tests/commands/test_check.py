@@ -12,7 +12,7 @@ from emceepee_lines import run
 
 def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
     servers: dict[str, Any] = {
-        "files": {"command": "files", "args": ["--token", "s3cr3t", "/srv"]},
+        "files": {"command": "sh", "args": ["--token", "s3cr3t", "/srv"]},
         "web": {"url": "https://user:pass@example.com/mcp?key=s3cr3t", "disabled": True},
     }
     config = write_config(tmp_path, servers)
@@ -20,7 +20,7 @@ def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
     assert (told.returncode, told.stderr) == (0, "")
     first, files, web = told.stdout.splitlines()
     assert first == f"{config}: 2 servers"
-    assert files.startswith("  files: stdio files --token ")
+    assert files.startswith("  files: stdio sh --token ")
     assert web.startswith("  web: http https://")
     assert web.endswith(" (disabled)")
     assert "s3cr3t" not in told.stdout
@@ -33,12 +33,31 @@ def test_one_server_is_not_called_servers(tmp_path: Path) -> None:
 
 
 def test_warnings_are_told_and_harm_nothing(tmp_path: Path) -> None:
-    config = write_config(tmp_path, {"one": {"command": "x", "autoApprove": ["y"]}})
+    config = write_config(tmp_path, {"one": {"command": "sh", "autoApprove": ["y"]}})
     told = run("check", config)
     assert told.returncode == 0
     (warning,) = told.stderr.splitlines()
     assert warning.startswith("warning: ")
     assert "autoApprove" in warning
+
+
+def test_a_command_that_is_not_there_is_warned_of(tmp_path: Path) -> None:
+    """Where a server would look for it: on the PATH of its entry, if that has one."""
+    servers: dict[str, Any] = {
+        "gone": {"command": "no-such-program"},
+        "lost": {"command": "sh", "env": {"PATH": "/no/such/folder"}},
+        "away": {"command": "./no-such-file"},
+        "off": {"command": "no-such-program", "disabled": True},
+        "here": {"command": "sh"},
+    }
+    told = run("check", write_config(tmp_path, servers), PATH=str(tmp_path) + ":/bin:/usr/bin")
+    assert (told.returncode, len(told.stdout.splitlines())) == (0, 6)
+    gone, lost, away = told.stderr.splitlines()
+    assert gone.startswith("warning: server 'gone': command 'no-such-program' not found")
+    assert f"searched PATH {tmp_path}:/bin:/usr/bin" in gone
+    assert "searched PATH /no/such/folder" in lost
+    assert str(tmp_path / "no-such-file") in away
+    assert "PATH" not in away
 
 
 def test_the_default_is_checked_if_it_is_there(tmp_path: Path) -> None:

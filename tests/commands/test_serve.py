@@ -161,6 +161,9 @@ def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:
         assert [s["principal"] for s in status["sessions"]] == ["token"]
         assert session["mcp-session-id"] not in shown.stdout + json.dumps(status)
         assert client.delete(entry["url"], headers=session).status_code == 200
+        destroyed = wait_for_log(daemon.folder, "session_destroyed")
+        assert destroyed["session"] in shown.stdout
+        assert session["mcp-session-id"] not in (daemon.folder / "log").read_text("utf-8")
     assert "no sessions" in daemon.status().stdout
 
 
@@ -288,6 +291,16 @@ def test_what_cannot_be_served_is_told_in_one_line(
     ended, told = run("serve", *words)
     assert ended == status
     assert said in told
+
+
+@pytest.mark.parametrize("name", ["token", "local"])
+def test_nobody_is_made_the_operator_by_a_name(name: str, tmp_path: Path) -> None:
+    """Whose status is everybody's, and whose servers are those of the daemon's own token."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"http": {"tokens": {name: "s3cret"}}}))
+    done = emceepee(tmp_path, "serve", "--config", str(config), "--bind", "127.0.0.1:0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert one_line(done.stderr).startswith(f"http.tokens.{name}: ")
 
 
 @pytest.mark.parametrize("command", ["serve", "status"])

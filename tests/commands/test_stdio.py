@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from emceepee_client import write_config
 from emceepee_lines import request, run
@@ -24,19 +25,33 @@ SESSION = "".join(
 )
 
 
-def answers(stdout: str) -> dict[int, dict[str, object]]:
+def answers(stdout: str) -> dict[int, dict[str, Any]]:
     messages = [json.loads(line) for line in stdout.splitlines()]
     return {message["id"]: message for message in messages}
 
 
 def test_input_may_come_from_a_pipe(tmp_path: Path) -> None:
-    """What was asked before the end of input is answered, in one way or the other."""
+    """What was asked before the end of input is answered."""
     config = write_config(tmp_path, {"raw": raw()})
     told = run("stdio", "--config", config, stdin=SESSION)
     assert told.returncode == 0
     found = answers(told.stdout)
     assert found.keys() == {1, 2}
     assert "result" in found[1]
+    assert found[2]["result"]["isError"] is False
+
+
+def test_a_single_question_is_answered() -> None:
+    stamp = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "shell", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    asked = json.dumps(request(1, "server/discover", {"_meta": stamp}))
+    for _ in range(3):  # whoever loses answers at the end loses about every other one
+        told = run("stdio", stdin=asked + "\n")
+        assert told.returncode == 0
+        assert "instructions" in answers(told.stdout)[1]["result"]
 
 
 def test_no_configuration_is_needed() -> None:

@@ -140,6 +140,21 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             'http.allowed_hosts[0]: expected a host, or host:port, got "http://h"',
         ),
         (
+            {"http": {"allowed_hosts": ["*"]}},
+            'http.allowed_hosts[0]: expected a host, or host:port, got "*"',
+        ),
+        (
+            {"http": {"allowed_hosts": ["*.example:80"]}},
+            'http.allowed_hosts[0]: expected a host, or host:port, got "*.example:80"',
+        ),
+        (
+            {"http": {"allowed_origins": ["https://*"]}},
+            (
+                "http.allowed_origins[0]: "
+                'expected an origin such as "https://example.org", got "https://*"'
+            ),
+        ),
+        (
             {"http": {"allowed_origins": ["h.example"]}},
             (
                 "http.allowed_origins[0]: "
@@ -156,6 +171,14 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             'http.tokens.bob: is the token of "ada", too',
         ),
         ({"http": {"tokens": {"a b": "s3cret"}}}, 'http.tokens["a b"]: is not a name'),
+        (
+            {"http": {"tokens": {"token": "s3cret"}}},
+            "http.tokens.token: is the name of this daemon's operator, take another",
+        ),
+        (
+            {"http": {"tokens": {"local": "s3cret"}}},
+            "http.tokens.local: is the name of this daemon's operator, take another",
+        ),
         (
             {"policy": {"spawn": "no"}},
             'policy.spawn: expected one of "allow", "allowlist", "deny", got "no"',

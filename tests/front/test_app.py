@@ -187,7 +187,7 @@ async def test_monitors_are_told_whether_we_live_and_serve() -> None:
 
 async def test_what_is_not_there_says_so() -> None:
     async with open_app() as world:
-        for path in ("/nothing", "/mcp/", "/static/x", "/servers/x/mcp", "/%2e%2e/etc/passwd"):
+        for path in ("/nothing", "/mcp/x", "/static/x", "/servers/x/mcp", "/%2e%2e/etc/passwd"):
             answer = await world.ask(f"GET {path}", ADA)
             assert answer.status == 404
             assert "MCP is at /mcp" in error(answer)
@@ -218,6 +218,16 @@ async def test_a_bug_in_the_middle_of_an_answer_does_not_look_like_its_end() -> 
         said = await peer.rest()
         assert b"half" in said
         assert not said.endswith(b"0\r\n\r\n")
+
+
+async def test_a_slash_at_the_end_changes_nothing() -> None:
+    async with open_app() as world:
+        assert (await world.ask("POST /mcp/", ADA, "{}")).body == b"mcp"
+        assert (await world.ask("POST /mcp/", "", "{}")).status == 401
+        assert (await world.ask("POST /mcp/", ADA, "{}", host="evil.example")).status == 403
+        for path in ("/mcp//", "//mcp", "/mcp/x", "/mcpx"):
+            assert (await world.ask(f"POST {path}", ADA, "{}")).status == 404
+        assert [principal for _, principal, _ in world.endpoint.seen] == ["ada"]
 
 
 async def test_a_path_must_be_one() -> None:

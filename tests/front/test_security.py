@@ -7,14 +7,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from emceepee_trio.config import Http
-from emceepee_trio.front.security import (
-    LOCAL,
-    Security,
-    Tokens,
-    preflight,
-    without_credentials,
-)
+from emceepee_trio.config import LOCAL, Http
+from emceepee_trio.front.security import Security, Tokens, preflight, without_credentials
 from emceepee_trio.front.wire import Refused
 
 HERE = ("127.0.0.1", 8080)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 
-from emceepee_client import GUARD, MODERN, is_running, log_lines, write_config
+from emceepee_client import GUARD, MODERN, Answer, is_running, log_lines, write_config
 from emceepee_lines import open_lines, request
 from fake_backends import Journal, demo, raw, until
 from like import Like
@@ -77,6 +79,21 @@ async def test_nothing_waits_for_servers_that_hang(tmp_path: Path, journal: Jour
 # -- the end ---------------------------------------------------------------------------------------
 
 
+@asynccontextmanager
+async def no_longer_than_a_second() -> AsyncGenerator[None]:
+    """And however much longer this machine takes for everything: fifty starts of a bare Python."""
+
+    async def start() -> float:
+        began = trio.current_time()
+        await trio.run_process([sys.executable, "-I", "-S", "-c", ""])
+        return trio.current_time() - began
+
+    before, began = await start(), trio.current_time()
+    yield
+    took = trio.current_time() - began
+    assert took < 1 + 50 * max(before, await start())
+
+
 @pytest.mark.parametrize(
     "how", [None, signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda how: how and how.name
 )
@@ -104,7 +121,8 @@ async def test_nothing_is_left_running_at_the_end(
         pids = [await lines.pid(server) for server in servers]
         assert all(map(is_running, pids))
         await lines.send(request("waiting", "tools/call", {"name": "await_activity"}))
-        assert await lines.end(how) == 0
+        async with no_longer_than_a_second():
+            assert await lines.end(how) == 0
         assert [pid for pid in pids if is_running(pid)] == []
         assert lines.child.returncode == 0
 
@@ -130,11 +148,24 @@ async def test_calls_under_way_at_the_end_of_input_are_answered(
             request("call", "tools/call", {"name": "execute_tool", "arguments": arguments})
         )
         await journal.wait_for_marker("never started")
-        assert await lines.end() == 0
+        async with no_longer_than_a_second():
+            assert await lines.end() == 0
         (answer,) = [m for m in lines.other if m.get("id") == "call"]
         assert answer["error"]["code"] == CLOSED
         # The server's input has ended, too.
         assert journal.entries()[-1] == {"eof": True}
+
+
+async def test_who_waits_for_activity_is_told_that_it_is_over(tmp_path: Path) -> None:
+    async with open_lines(tmp_path) as lines:
+        await lines.initialize()
+        arguments = {"timeout_ms": 900_000}
+        await lines.send(
+            request("wait", "tools/call", {"name": "await_activity", "arguments": arguments})
+        )
+        assert await lines.end() == 0
+        (answer,) = [m for m in lines.other if m.get("id") == "wait"]
+        assert Answer.of(answer["result"]).error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
 
 
 async def test_it_ends_when_nobody_reads_its_output(tmp_path: Path) -> None:
@@ -156,8 +187,9 @@ async def test_a_client_that_does_not_read_cannot_keep_it(tmp_path: Path) -> Non
         call = {"name": "execute_tool", "arguments": arguments}
         await lines.send(*(request(n, "tools/call", call) for n in range(10)))
         assert lines.child.stdin is not None
-        await lines.child.stdin.aclose()
-        assert await lines.child.wait() == 0
+        async with no_longer_than_a_second():
+            await lines.child.stdin.aclose()
+            assert await lines.child.wait() == 0
         assert not is_running(pid)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from emceepee_trio.model.redact import LONGEST, redact_command, redact_url
+from emceepee_trio.model.redact import LONGEST, label, redact_command, redact_url
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,15 @@ def test_a_command_line_is_shown_without_what_sounds_secret(words: list[str], sh
 def test_what_is_shown_has_an_end() -> None:
     assert len(redact_command(["x"] * 10_000)) == LONGEST
     assert len(redact_url("http://h/" + "x" * 10_000)) == LONGEST
+
+
+@pytest.mark.parametrize(
+    ("session_id", "shown"),
+    [
+        ("default", "default"),
+        ("ada/a-long-name", "ada/a-long-name"),
+        ("0123456789abcdefghijklmnopqrstuv", "01234567…"),
+    ],
+)
+def test_an_id_is_shown_in_part_and_a_name_whole(session_id: str, shown: str) -> None:
+    assert label(session_id) == shown

@@ -63,7 +63,7 @@ async def test_a_server_that_cannot_be_reached_leaves_nothing_behind(
             "cannot start, the configuration is missing; it is not added, correct it and add it "
             "again",
             "details": {
-                "stderr": ["raw: cannot start, the configuration is missing"] * 2,
+                "stderr": ["raw: cannot start, the configuration is missing"],
                 "code": 5,
             },
         }

@@ -21,7 +21,7 @@ UNREACHABLE: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "exits at once": (
         raw("--exit-at-once", 3) | NO_RESTART,
         r"server 'bad': process exited \(code 3\) before .*said: raw: .*; correct it, then call .*",
-        {"code": 3, "stderr": ["raw: cannot start, the configuration is missing"] * 2},
+        {"code": 3, "stderr": ["raw: cannot start, the configuration is missing"]},
     ),
     "never answers": (
         raw("--silent") | NO_RESTART | {"connect_timeout_ms": 400},
@@ -43,7 +43,7 @@ UNREACHABLE: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         r"server 'bad': process exited .*; next try in \d+\.\d s, await_activity tells when .*",
         {
             "code": 3,
-            "stderr": ["raw: cannot start, the configuration is missing"] * 2,
+            "stderr": ["raw: cannot start, the configuration is missing"],
             "next_retry_ms": Between(0, 60_000),
         },
     ),

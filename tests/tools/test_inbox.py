@@ -216,6 +216,9 @@ async def test_roots_that_are_none_are_refused(connect: Open) -> None:
         ("file:///a", 'roots: expected a list, got "file:///a"'),
         (["file:///a"], r'roots\[0\]: expected an object, got "file:///a"'),
         ([{"name": "A"}], r"roots\[0\].uri: missing"),
+        ([{"uri": "notfile"}], r'roots\[0\].uri: expected a file:// URI, got "notfile"'),
+        ([{"uri": "https://h/a"}], r"roots\[0\].uri: expected a file:// URI, got .*"),
+        ([{"uri": "file://"}], r"roots\[0\].uri: expected a file:// URI, got .*"),
         ([{"uri": "file:///a", "nam": "A"}], r'roots\[0\]: unknown key "nam".*name.*'),
     ]
     async with connect() as emceepee:

@@ -311,3 +311,21 @@ async def test_tools_for_one_server_want_one_that_exists(connect: Open) -> None:
                 "code": "TOOL_ERR_SERVER_NOT_FOUND",
                 "message": Like("no server 'ra'; there are: demo, emceepee, raw[.;] .*"),
             }, tool
+
+
+async def test_we_are_told_apart_from_servers(connect: Open) -> None:
+    """Our own name stands wherever servers are listed."""
+    wanted: dict[str, dict[str, Any]] = {
+        "remove_server": {"name": "emceepee"},
+        "reconnect_server": {"name": "emceepee"},
+        "get_server_status": {"server": "emceepee"},
+        "execute_tool": {"server": "emceepee", "tool": "list_servers"},
+        "set_log_level": {"server": "emceepee", "level": "info"},
+    }
+    async with connect() as e:
+        for tool, arguments in wanted.items():
+            assert await e.fails(tool, **arguments) == {
+                "code": "TOOL_ERR_SERVER_NOT_FOUND",
+                "message": Like("server 'emceepee' is this proxy itself: .* list_resources .*"),
+            }, tool
+        assert "resources" in await e.says("list_resources", server="emceepee")
