@@ -82,6 +82,16 @@ _TTL_MS = 300_000
 """How long a modern client may keep our lists, which never change while we run."""
 
 
+@attrs.frozen
+class Loaded:
+    """The events in a response that is about to be said: to be committed or given back."""
+
+    request_id: str | int
+    delivery: Delivery
+    bare: dict[str, Any] | None
+    """The result without them; None if it would say nothing."""
+
+
 @attrs.define(eq=False)
 class _InFlight:
     """A request as the transport showed it, until it is answered."""
@@ -98,7 +108,7 @@ class Front:
     manager: SessionManager
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
-    deliver: Callable[[Delivery], None] = Delivery.commit
+    deliver: Callable[[Loaded], None] = lambda loaded: loaded.delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
@@ -190,7 +200,12 @@ class Front:
             # The dispatcher is about to learn it, and will write nothing.
             delivery.give_back()
             await trio.sleep_forever()
-        self.deliver(delivery)
+        if delivery.is_empty:
+            delivery.commit()
+        else:
+            bare = None if reply.claim is not None else enveloped(context, reply.result)
+            assert context.request_id is not None
+            self.deliver(Loaded(context.request_id, delivery, bare))
         return enveloped(context, result)
 
     async def _run_tool(

@@ -22,6 +22,7 @@ class Feed(Generic[T]):
     _items: deque[tuple[int, T]] = attrs.field(factory=deque, init=False)
     _last: int = attrs.field(default=0, init=False)
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _nudges: int = attrs.field(default=0, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
     @property
@@ -39,6 +40,14 @@ class Feed(Generic[T]):
         self._items.append((self._last, item))
         if len(self._items) > self.keep:
             self._items.popleft()
+        self._wake()
+
+    def nudge(self) -> None:
+        """Wake everybody who waits, although there is nothing new here."""
+        self._nudges += 1
+        self._wake()
+
+    def _wake(self) -> None:
         news, self._news = self._news, trio.Event()
         news.set()
 
@@ -47,9 +56,10 @@ class Feed(Generic[T]):
         return [item for number, item in self._items if number > cursor]
 
     async def wait_after(self, cursor: int) -> None:
-        """Park until there is something after *cursor*, or the feed is closed."""
+        """Park until there is something after *cursor*, or a nudge, or the feed is closed."""
+        nudges = self._nudges  # before the checkpoint: one in there counts
         await trio.lowlevel.checkpoint()
-        while self._last <= cursor and not self._closed:
+        while self._last <= cursor and nudges == self._nudges and not self._closed:
             # No checkpoint between the test and taking the event: a publish in between would
             # wake nobody.
             await self._news.wait()
