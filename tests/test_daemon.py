@@ -277,6 +277,29 @@ async def test_long_polls_and_streams_return_at_once(monkeypatch: pytest.MonkeyP
         await it.over.wait()
 
 
+async def test_who_waits_for_a_task_is_told_at_once_that_it_will_not_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server("raw", **raw())
+    async with running(monkeypatch, server, grace=1000 * GUARD) as it, it.client() as client:
+        await initialize(client)
+        slow = {"server": "raw", "tool": "slow", "args": {}, "timeout_ms": 0}
+        asked: Json = {"name": "execute_tool", "arguments": slow}
+        assert "Promoted" in (await client.post("/mcp", json=rpc(3, "tools/call", asked))).text
+        (task,) = (await call(client, "list_tasks"))["tasks"]
+        asked = {"name": "get_task_result", "arguments": {"task_id": task["task_id"]}}
+        async with client.stream("POST", "/mcp", json=rpc(5, "tools/call", asked)) as polled:
+            tell(signal.SIGTERM)
+            answer = await polled.aread()
+        said = json.loads(answer.split(b"data: ")[-1])
+        assert said["id"] == 5
+        error = json.loads(said["result"]["content"][0]["text"])["error"]
+        assert error["code"] == "TOOL_ERR_TIMEOUT"
+        assert "the daemon is stopping" in error["message"]
+        assert error["details"]["task"]["status"] == "working"
+        await it.over.wait()
+
+
 async def test_a_reader_that_stops_reading_does_not_keep_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

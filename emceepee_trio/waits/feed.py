@@ -23,7 +23,7 @@ class Feed(Generic[T]):
     _last: int = attrs.field(default=0, init=False)
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
     _nudges: int = attrs.field(default=0, init=False)
-    _closed: bool = attrs.field(default=False, init=False)
+    _closed: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     @property
     def last(self) -> int:
@@ -32,7 +32,7 @@ class Feed(Generic[T]):
 
     @property
     def is_closed(self) -> bool:
-        return self._closed
+        return self._closed.is_set()
 
     def publish(self, item: T) -> None:
         """Append and wake everybody. Synchronous: a publisher never waits for a reader."""
@@ -59,12 +59,15 @@ class Feed(Generic[T]):
         """Park until there is something after *cursor*, or a nudge, or the feed is closed."""
         nudges = self._nudges  # before the checkpoint: one in there counts
         await trio.lowlevel.checkpoint()
-        while self._last <= cursor and nudges == self._nudges and not self._closed:
+        while self._last <= cursor and nudges == self._nudges and not self.is_closed:
             # No checkpoint between the test and taking the event: a publish in between would
             # wake nobody.
             await self._news.wait()
 
+    async def wait_closed(self) -> None:
+        await self._closed.wait()
+
     def close(self) -> None:
         """Let every reader go: they wait in tasks that the feed's owner does not own."""
-        self._closed = True
+        self._closed.set()
         self._news.set()
