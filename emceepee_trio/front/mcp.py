@@ -287,19 +287,30 @@ class _Middleware:
 async def _listen(
     context: ServerRequestContext[Front], params: SubscriptionsListenRequestParams
 ) -> Any:
-    """Acknowledge what we deliver, which is nothing: our tools and resources never change."""
+    """Acknowledge what we deliver, first of all; at drain a cancellation, and then the result."""
     meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
     acknowledged = SubscriptionsAcknowledgedNotification(
         params=SubscriptionsAcknowledgedNotificationParams(
-            notifications=SubscriptionFilter(), _meta=meta
+            notifications=_delivered(params.notifications), _meta=meta
         )
     )
     assert context.request_id is not None
     await context.session.send_notification(acknowledged, context.request_id)
     await context.lifespan_context.draining.wait()
-    over = CancelledNotificationParams(request_id=context.request_id, reason="shutting down")
+    over = CancelledNotificationParams(
+        request_id=context.request_id, reason="shutting down", _meta=meta
+    )
     await context.session.send_notification(CancelledNotification(params=over), context.request_id)
     return enveloped(context, {"_meta": meta})
+
+
+def _delivered(asked: SubscriptionFilter) -> SubscriptionFilter:
+    """What of that we deliver, which is nothing.
+
+    Our tools, prompts and resources never change, and a URI alone does not say which server it is
+    of; the tool subscribe_resource takes both. See "Nothing to listen to" in docs/decisions.rst.
+    """
+    return SubscriptionFilter()
 
 
 def _call_params(
