@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from asgi_client import LATEST, Client, Exchange
 from asgi_world import World, open_world
+from deliveries_model import happen, told
 from emceepee_trio.config import Config, Server
 from emceepee_trio.front.readers import QUICK
 from emceepee_trio.front.streams import KEPT
@@ -21,23 +21,6 @@ from fake_backends import raw
 UNPRIMED = "2025-06-18"
 LONG = 900_000
 """Milliseconds."""
-
-
-def happen(client: Client, *numbers: int) -> None:
-    for number in numbers:
-        client.own.session.notified("files", "notifications/vendor", {"n": number})
-
-
-def told(messages: Iterable[Any]) -> list[int]:
-    """The numbers of the events that these responses tell of, in order."""
-    numbers = []
-    for message in messages:
-        for block in message.get("result", {}).get("content", ()):
-            said = json.loads(block["text"]) if block["text"].startswith("{") else {}
-            groups = [group["events"] for group in said.get("events", ())]
-            for group in [*groups, said.get("events_since_last_response", ())]:
-                numbers += [event["data"]["params"]["n"] for event in group]
-    return numbers
 
 
 async def wait_dropped(client: Client) -> Exchange:
