@@ -30,7 +30,7 @@ from ..config import Config
 from ..session.manager import SessionManager
 from .clients import HttpClient, Incarnation
 from .modern import Modern
-from .readers import copy, hand_over, quick_answer, while_connected
+from .readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .sessions import open_session
 from .streams import UnknownStream
 from .wire import (
@@ -210,14 +210,17 @@ class McpEndpoint:
         reader = stream.open_reader()
         try:
             with client.session.busy():
+                answer = await quick_answer(stream)
+                if answer is not None and answer.cargo is None:
+                    # It goes out as one piece, and no event id has told of the stream.
+                    client.streams.discard(stream)
+                    await send_json(send, 200, answer.data, named)
+                    return
                 async with while_connected(receive):
-                    if (answer := await quick_answer(stream)) is not None:
-                        # It goes out as one piece, and no event id has told of the stream.
-                        try:
-                            write = partial(send_json, send, 200, answer.data, named)
-                            await hand_over(answer, write)
-                        finally:
-                            client.streams.discard(stream)
+                    if answer is not None and await is_still_there(reader):
+                        write = partial(send_json, send, 200, answer.data, named)
+                        await hand_over(answer, write)
+                        client.streams.discard(stream)
                     else:
                         await start_events(send, named)
                         await copy(reader, send, is_primed=incarnation.is_primed)

@@ -17,6 +17,8 @@ from .wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, Receive, Send, event, send_event
 
 QUICK = 0.02
 """Seconds in which an answer may come to be sent as JSON instead of a stream."""
+HEARING = 5
+"""Of trio's ticks: what a server takes at most to pass on what it knows."""
 RETRY_MS = 1000
 """What clients are told to wait before they come back to a stream."""
 
@@ -60,6 +62,17 @@ async def quick_answer(stream: Stream) -> Entry | None:
     if stream.is_finished and len(entries) == 1 and entries[0].is_answer:
         return entries[0]
     return None
+
+
+async def is_still_there(reader: Reader) -> bool:
+    """Whether it is to be written to, after the server could say that its client is gone.
+
+    To be asked inside :func:`while_connected`, which costs as much as all the rest of a quick
+    answer; so it is not begun before it is known that something would be lost.
+    """
+    for _ in range(HEARING):
+        await trio.lowlevel.checkpoint()
+    return reader.is_current  # else its client has joined again meanwhile
 
 
 @asynccontextmanager
