@@ -58,6 +58,8 @@ class Exchange:
     """Nothing interrupts a write to this one, not even a cancellation."""
     comments: int = attrs.field(default=0, init=False)
     events: list[Event] = attrs.field(factory=list, init=False)
+    swallowed: bytearray = attrs.field(factory=bytearray, init=False)
+    """What the server has written since the client is gone: it could not know."""
     _request: list[Json] = attrs.field(factory=list, init=False)
     _parsed: int = attrs.field(default=0, init=False)
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -77,6 +79,7 @@ class Exchange:
             with trio.CancelScope(shield=self.ghost):
                 await self.stalled.wait()
         if self.is_dropped:
+            self.swallowed += message.get("body", b"")
             return
         assert not self.is_complete, "sent after the end"
         if message["type"] == "http.response.start":

@@ -6,7 +6,8 @@ import attrs
 
 from asgi_client import Client, Exchange
 from asgi_world import Speaker, texts
-from emceepee_trio.front.streams import KEPT, Stream
+from emceepee_trio.front.stream import Stream
+from emceepee_trio.front.streams import KEPT
 
 
 @attrs.define(eq=False)

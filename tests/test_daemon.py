@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ import trio
 from emceepee_trio import daemon
 from emceepee_trio.config import Config, ConfigError, Http, Policy, Server
 from emceepee_trio.daemon import Insecure, Settings, resolved
+from emceepee_trio.front import listen
 from emceepee_trio.front.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
 from emceepee_trio.front.connection import SEND_PATIENCE
 from emceepee_trio.front.tokens import BadToken, Credentials, find
@@ -235,6 +236,38 @@ def test_only_where_this_machine_alone_can_connect_may_programs_be_started() -> 
         assert spawn(ANY_PORT, policy=Policy(spawn="deny")) == "deny"
 
 
+# -- a flood ------------------------------------------------------------------------------------
+
+
+async def test_a_flood_of_connections_is_not_noticed_by_a_living_session(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listen, "MOST_CONNECTIONS", 100)
+    async with running(monkeypatch) as it, it.client() as client, AsyncExitStack() as flood:
+        await initialize(client)
+        client.headers["connection"] = "close"  # or the flood may close what waits for a request
+        asked: Json = {"name": "await_activity", "arguments": {"timeout_ms": 900_000}}
+        async with (
+            client.stream("GET", "/mcp") as stream,
+            client.stream("POST", "/mcp", json=rpc(5, "tools/call", asked)) as waiting,
+        ):
+            said = stream.aiter_raw()
+            for n in range(300):
+                peer = await it.peer()
+                await flood.enter_async_context(peer.stream)
+                if n % 3:  # the others say nothing at all
+                    await peer.send("POST /mcp HTTP/1.1\nHost: " + "x" * (n % 2))
+                if n % 50 == 0:
+                    assert (await call(client, "list_servers")) == {"servers": []}
+            assert "too_many_connections" in caplog.messages
+            await call(client, "set_timer", duration_ms=100, message="mine")
+            assert b"timer_expired" in await waiting.aread()
+            tell(signal.SIGTERM)
+            # To the end it has said nothing; that it ends now says that it was there.
+            assert [part async for part in said if not part.startswith(b":")] == []
+        await it.over.wait()
+
+
 # -- the end -------------------------------------------------------------------------------------
 
 
@@ -277,15 +310,39 @@ async def test_long_polls_and_streams_return_at_once(monkeypatch: pytest.MonkeyP
         await it.over.wait()
 
 
+async def test_who_waits_for_a_task_is_told_at_once_that_it_will_not_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server("raw", **raw())
+    async with running(monkeypatch, server, grace=1000 * GUARD) as it, it.client() as client:
+        await initialize(client)
+        slow = {"server": "raw", "tool": "slow", "args": {}, "timeout_ms": 0}
+        asked: Json = {"name": "execute_tool", "arguments": slow}
+        assert "Promoted" in (await client.post("/mcp", json=rpc(3, "tools/call", asked))).text
+        (task,) = (await call(client, "list_tasks"))["tasks"]
+        asked = {"name": "get_task_result", "arguments": {"task_id": task["task_id"]}}
+        async with client.stream("POST", "/mcp", json=rpc(5, "tools/call", asked)) as polled:
+            tell(signal.SIGTERM)
+            answer = await polled.aread()
+        said = json.loads(answer.split(b"data: ")[-1])
+        assert said["id"] == 5
+        error = json.loads(said["result"]["content"][0]["text"])["error"]
+        assert error["code"] == "TOOL_ERR_TIMEOUT"
+        assert "the daemon is stopping" in error["message"]
+        assert error["details"]["task"]["status"] == "working"
+        await it.over.wait()
+
+
 async def test_a_reader_that_stops_reading_does_not_keep_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with running(monkeypatch, Server("raw", **raw()), grace=0.2) as it:
+    grace = 0.2
+    async with running(monkeypatch, Server("raw", **raw()), grace=grace) as it:
         async with it.client() as client:
             session = await initialize(client)
         async with await big_answer_unread(it, session):
             tell(signal.SIGTERM)
-            with trio.fail_after(SEND_PATIENCE / 2):
+            with trio.fail_after(grace + 5):
                 await it.over.wait()
 
 

@@ -30,8 +30,9 @@ from mcp_types import (
 
 from ..session.manager import SessionManager
 from ..session.session import Session
-from .mcp import Front, mcp_server
-from .streams import Stream, Streams
+from .mcp import Front, Loaded, mcp_server
+from .stream import Cargo, Stream
+from .streams import Streams
 from .wire import Refused, dump
 
 PRIMED_SINCE = "2025-11-25"
@@ -53,6 +54,8 @@ class Exchange:
     """Requests of the same POST without an answer; the stream ends when there are none."""
     under_way: ExitStack
     """Keeps the session from being idle, also while no connection waits for the answer."""
+    loaded: Loaded | None = None
+    """What the answer that is about to be said will tell."""
 
 
 @attrs.define(eq=False)
@@ -155,9 +158,19 @@ class Incarnation:
             None,
         )
 
+    def carry(self, loaded: Loaded) -> None:
+        """The next thing said for that request is an answer that tells of these events."""
+        exchange = self._exchanges.get(loaded.request_id)
+        if exchange is not None:
+            exchange.loaded = loaded
+        else:
+            loaded.delivery.give_back()
+
     def _settle(self, ours: RequestId) -> None:
         exchange = self._exchanges.pop(ours, None)
         if exchange is not None:
+            if exchange.loaded is not None:
+                exchange.loaded.delivery.give_back()
             exchange.under_way.close()
             exchange.waiting.discard(ours)
             if not exchange.waiting:
@@ -175,7 +188,10 @@ class Incarnation:
             if exchange is None or message.id is None:
                 return
             answer = message.model_copy(update={"id": exchange.client_id})
-            self.streams.add(exchange.stream, dump(answer), is_answer=True)
+            cargo = None
+            if isinstance(answer, JSONRPCResponse) and exchange.loaded is not None:
+                cargo, exchange.loaded = _cargo(answer, exchange.loaded), None
+            self.streams.add(exchange.stream, dump(answer), is_answer=True, cargo=cargo)
             self._settle(message.id)
         else:
             related = None
@@ -193,6 +209,17 @@ class Incarnation:
         self._pipe[0].close()
         self._settle_all()
         self.streams.start_over()
+
+
+def _cargo(answer: JSONRPCResponse, loaded: Loaded) -> Cargo:
+    """The events of an answer, as its stream sees them."""
+
+    def without() -> str | None:
+        if loaded.bare is None:
+            return None
+        return dump(answer.model_copy(update={"result": loaded.bare}))
+
+    return Cargo(loaded.delivery.commit, loaded.delivery.give_back, without)
 
 
 @attrs.define(eq=False)
@@ -225,7 +252,9 @@ class HttpClient:
     _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.streams = Streams(self.session.id)
+        sweeper = self.session.sweeper
+        self.streams = Streams(self.session.id, on_kept=sweeper.look)
+        sweeper.keepers = (*sweeper.keepers, self.streams)
 
     def close(self) -> None:
         """The session has ended."""
@@ -237,5 +266,6 @@ class HttpClient:
             self.incarnation.end()
         front = Front(self.session, self.manager)
         self.incarnation = Incarnation(front, self.streams, self._ids)
+        front.deliver = self.incarnation.carry
         self.session.inner.start_soon(self.incarnation.run, self.session.id)
         return self.incarnation

@@ -30,11 +30,10 @@ from ..config import Config
 from ..session.manager import SessionManager
 from .clients import HttpClient, Incarnation
 from .modern import Modern
+from .readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .sessions import open_session
-from .streams import Reader, Stream, UnknownStream
+from .streams import UnknownStream
 from .wire import (
-    KEEP_ALIVE,
-    KEEP_ALIVE_EVERY,
     ClientGone,
     Headers,
     Receive,
@@ -42,12 +41,10 @@ from .wire import (
     Scope,
     Send,
     accepts,
-    event,
     headers_of,
     parse,
     read_body,
     send_bytes,
-    send_event,
     send_json,
     start_events,
 )
@@ -55,10 +52,6 @@ from .wire import (
 SESSION_HEADER = "mcp-session-id"
 REJOIN_HEADER = "x-mcp-reconnect-session"
 JSON, SSE = "application/json", "text/event-stream"
-QUICK = 0.02
-"""Seconds in which an answer may come to be sent as JSON instead of a stream."""
-RETRY_MS = 1000
-"""What clients are told to wait before they come back to a stream."""
 BATCHES = "2025-03-26"
 """The one revision with arrays of messages."""
 
@@ -217,15 +210,23 @@ class McpEndpoint:
         reader = stream.open_reader()
         try:
             with client.session.busy():
-                if (answer := await _quick_answer(stream)) is not None:
+                answer = await quick_answer(stream)
+                if answer is not None and answer.cargo is None:
                     # It goes out as one piece, and no event id has told of the stream.
                     client.streams.discard(stream)
-                    await send_json(send, 200, answer, named)
+                    await send_json(send, 200, answer.data, named)
                     return
-                await start_events(send, named)
-                await self._copy(incarnation, reader, receive, send)
+                async with while_connected(receive):
+                    if answer is not None and await is_still_there(reader):
+                        write = partial(send_json, send, 200, answer.data, named)
+                        await hand_over(answer, write)
+                        client.streams.discard(stream)
+                    else:
+                        await start_events(send, named)
+                        await copy(reader, send, is_primed=incarnation.is_primed)
         finally:
             reader.close()
+            client.streams.abandon(stream)
 
     async def _get(self, headers: Headers, receive: Receive, send: Send, principal: str) -> None:
         if not accepts(headers, SSE):
@@ -248,50 +249,12 @@ class McpEndpoint:
             ) from None
         try:
             with client.session.busy():
-                await start_events(send, [(SESSION_HEADER.encode(), client.session.id.encode())])
-                await self._copy(incarnation, reader, receive, send)
+                async with while_connected(receive):
+                    named = [(SESSION_HEADER.encode(), client.session.id.encode())]
+                    await start_events(send, named)
+                    await copy(reader, send, is_primed=incarnation.is_primed)
         finally:
             reader.close()
-
-    async def _copy(
-        self, incarnation: Incarnation, reader: Reader, receive: Receive, send: Send
-    ) -> None:
-        """Write what the reader finds, until there is no more or the peer is gone."""
-        stream = reader.stream
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
-            if incarnation.is_primed:
-                await send_event(send, event("", stream.event_id(reader.cursor), RETRY_MS))
-            while True:
-                entry = None
-                with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
-                    entry = await reader.next()
-                if silence.cancelled_caught:
-                    await send_event(send, KEEP_ALIVE)
-                    continue
-                if entry is None:
-                    break
-                await send_event(send, event(entry.data, stream.event_id(entry.number)))
-                reader.took(entry)
-            await send({"type": "http.response.body", "body": b""})
-            nursery.cancel_scope.cancel("stream is over")
-
-
-async def _quick_answer(stream: Stream) -> str | None:
-    """The answer, if it comes quickly and alone."""
-    with trio.move_on_after(QUICK):
-        while not stream.is_finished:
-            await stream.news.wait()
-    entries = stream.entries
-    if stream.is_finished and len(entries) == 1 and entries[0].is_answer:
-        return entries[0].data
-    return None
-
-
-async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel("client is gone")
 
 
 def _says_modern(headers: Headers) -> bool:

@@ -16,18 +16,21 @@ from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
 from .. import logs
+from ..model.wire import dumps
 from .binds import Bound
 from .connection import App, Connection
 from .http1 import MAX_HEAD
+from .wire import Refused
 
 MOST_CONNECTIONS = 4096
 """At once, or half of what this process may open, whichever is less. One more takes the place of
 the one that has waited longest for a request; if all are being served, it is told to come later."""
 
+_BODY = dumps(Refused(503, "all connections are being served; come again in a second").body)
 FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\n"
-    b"connection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
-)
+    "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
+    f"content-type: application/json\r\ncontent-length: {len(_BODY)}\r\n\r\n{_BODY}"
+).encode()
 REFUSING = 1.0
 """Seconds to tell it."""
 

@@ -82,6 +82,16 @@ _TTL_MS = 300_000
 """How long a modern client may keep our lists, which never change while we run."""
 
 
+@attrs.frozen
+class Loaded:
+    """The events in a response that is about to be said: to be committed or given back."""
+
+    request_id: str | int
+    delivery: Delivery
+    bare: dict[str, Any] | None
+    """The result without them; None if it would say nothing."""
+
+
 @attrs.define(eq=False)
 class _InFlight:
     """A request as the transport showed it, until it is answered."""
@@ -98,7 +108,7 @@ class Front:
     manager: SessionManager
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
-    deliver: Callable[[Delivery], None] = Delivery.commit
+    deliver: Callable[[Loaded], None] = lambda loaded: loaded.delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
@@ -190,7 +200,12 @@ class Front:
             # The dispatcher is about to learn it, and will write nothing.
             delivery.give_back()
             await trio.sleep_forever()
-        self.deliver(delivery)
+        if delivery.is_empty:
+            delivery.commit()
+        else:
+            bare = None if reply.claim is not None else enveloped(context, reply.result)
+            assert context.request_id is not None
+            self.deliver(Loaded(context.request_id, delivery, bare))
         return enveloped(context, result)
 
     async def _run_tool(
@@ -272,19 +287,30 @@ class _Middleware:
 async def _listen(
     context: ServerRequestContext[Front], params: SubscriptionsListenRequestParams
 ) -> Any:
-    """Acknowledge what we deliver, which is nothing: our tools and resources never change."""
+    """Acknowledge what we deliver, first of all; at drain a cancellation, and then the result."""
     meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
     acknowledged = SubscriptionsAcknowledgedNotification(
         params=SubscriptionsAcknowledgedNotificationParams(
-            notifications=SubscriptionFilter(), _meta=meta
+            notifications=_delivered(params.notifications), _meta=meta
         )
     )
     assert context.request_id is not None
     await context.session.send_notification(acknowledged, context.request_id)
     await context.lifespan_context.draining.wait()
-    over = CancelledNotificationParams(request_id=context.request_id, reason="shutting down")
+    over = CancelledNotificationParams(
+        request_id=context.request_id, reason="shutting down", _meta=meta
+    )
     await context.session.send_notification(CancelledNotification(params=over), context.request_id)
     return enveloped(context, {"_meta": meta})
+
+
+def _delivered(asked: SubscriptionFilter) -> SubscriptionFilter:
+    """What of that we deliver, which is nothing.
+
+    Our tools, prompts and resources never change, and a URI alone does not say which server it is
+    of; the tool subscribe_resource takes both. See "Nothing to listen to" in docs/decisions.rst.
+    """
+    return SubscriptionFilter()
 
 
 def _call_params(

@@ -47,7 +47,7 @@ from ..errors import UnknownTool
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..tools.registry import TOOLS
-from .mcp import Front, mcp_server
+from .mcp import Front, Loaded, mcp_server
 from .sessions import open_session
 from .wire import (
     KEEP_ALIVE,
@@ -107,9 +107,9 @@ class _Exchange:
     ) -> None:
         raise NotImplementedError("front.progress reports by itself")
 
-    def carry(self, delivery: Delivery) -> None:
+    def carry(self, loaded: Loaded) -> None:
         """The answer is going to tell of these events."""
-        self._delivery = delivery
+        self._delivery = loaded.delivery
 
     def settle(self, *, is_told: bool) -> None:
         """What becomes of them, if nothing has yet."""

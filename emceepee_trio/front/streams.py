@@ -3,15 +3,14 @@
 Every server-to-client stream (the standalone GET stream, the answer of every POST) is an
 append-only log; a connection is a reader of one log from a cursor. So replaying what a client
 missed and following what is new are the same loop, no window lies between them, and a stream
-outlives any number of connections. Knows neither HTTP nor JSON-RPC: entries are text.
+outlives any number of connections. One of them is in `stream.py`; here are all of a session, and
+how long what they hold is kept.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import secrets
-from collections import deque
 from collections.abc import Callable
 from itertools import takewhile
 
@@ -20,6 +19,7 @@ import trio
 
 from .. import logs
 from ..config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
+from .stream import Cargo, Entry, Reader, Stream
 
 WRITER_PATIENCE = 30.0
 """Seconds that a writer waits for readers who are behind; then the slowest of them is dropped."""
@@ -34,130 +34,14 @@ class UnknownStream(Exception):
 
 
 @attrs.define(eq=False)
-class Entry:
-    number: int
-    data: str
-    is_answer: bool
-    age: int
-    """Among all entries of the session; the lower, the older."""
-
-
-@attrs.define(eq=False)
-class Stream:
-    """One log. Numbers start at 1, so 0 is the cursor of somebody who has seen nothing."""
-
-    id: str
-    _freed: Callable[[], None]
-    """To be called when an entry may go that had to be kept before."""
-    entries: deque[Entry] = attrs.field(factory=deque, init=False)
-    last: int = attrs.field(default=0, init=False)
-    taken: int = attrs.field(default=0, init=False)
-    """The newest number that a connection has written, as far as the client has not denied it."""
-    behind_since: float = attrs.field(default=0.0, init=False)
-    """When there was something to read again, or the reader last took something."""
-    finished_at: float = attrs.field(default=math.inf, init=False)
-    _generation: int = attrs.field(default=0, init=False)
-    _live: bool = attrs.field(default=False, init=False)
-    news: trio.Event = attrs.field(factory=trio.Event, init=False)
-
-    @property
-    def is_finished(self) -> bool:
-        return self.finished_at < math.inf
-
-    @property
-    def has_reader(self) -> bool:
-        return self._live
-
-    @property
-    def is_read(self) -> bool:
-        """Whether its oldest entry has been."""
-        return bool(self.entries) and self.entries[0].number <= self.taken
-
-    def event_id(self, number: int) -> str:
-        return f"{self.id}.{number}"
-
-    def wake(self) -> None:
-        news, self.news = self.news, trio.Event()
-        news.set()
-
-    def open_reader(self) -> Reader:
-        """Read on behind what has been taken; an older reader ends.
-
-        The older one is not waited for: it may sit in a write that nothing can interrupt.
-        """
-        self._generation += 1
-        self._live = True
-        self.behind_since = trio.current_time()
-        self.wake()
-        return Reader(self, self.taken, self._generation)
-
-    def drop_reader(self) -> None:
-        self._generation += 1
-        self._live = False
-        self.wake()
-        self._freed()
-
-    def take(self, number: int) -> None:
-        """A connection has written everything up to there."""
-        self.taken = number
-        self.behind_since = trio.current_time()
-        self._freed()
-
-    def rewind(self, cursor: int) -> int:
-        """The client says that it has nothing behind *cursor*.
-
-        Returns:
-            How much of what it should have had is gone, and not counted as evicted before.
-        """
-        oldest = self.entries[0].number if self.entries else self.last + 1
-        gone = max(0, min(self.taken, oldest - 1) - cursor)
-        self.taken = max(cursor, oldest - 1)
-        return gone
-
-
-@attrs.define(eq=False)
-class Reader:
-    """One connection's place in a log."""
-
-    stream: Stream
-    cursor: int
-    _generation: int
-
-    @property
-    def is_current(self) -> bool:
-        return self._generation == self.stream._generation
-
-    async def next(self) -> Entry | None:
-        """What comes after the cursor; None when there will be nothing more for this reader."""
-        await trio.lowlevel.checkpoint()
-        while self.is_current:
-            entry = next((e for e in self.stream.entries if e.number > self.cursor), None)
-            if entry is not None:
-                return entry
-            if self.stream.is_finished:
-                return None
-            # No checkpoint between the look and the wait.
-            await self.stream.news.wait()
-        return None
-
-    def took(self, entry: Entry) -> None:
-        """*entry* is written."""
-        self.cursor = entry.number
-        if self.is_current:  # else its successor writes it again, or has already
-            self.stream.take(entry.number)
-
-    def close(self) -> None:
-        if self.is_current:
-            self.stream.drop_reader()
-
-
-@attrs.define(eq=False)
 class Streams:
     """All streams of one session, and the bound on what they hold together."""
 
     session: str
     keep: int = MAX_STREAM_MESSAGES
     keep_bytes: int = MAX_STREAM_BYTES
+    on_kept: Callable[[float], None] = lambda due: None
+    """Told when :meth:`sweep` is wanted: when something that is carried goes back."""
     standalone: Stream = attrs.field(init=False)
     """What belongs to no request."""
     evicted: int = attrs.field(default=0, init=False)
@@ -174,7 +58,7 @@ class Streams:
         self.standalone = self.new()
 
     def new(self) -> Stream:
-        self._forget_old()
+        self.sweep()
         stream = Stream(secrets.token_urlsafe(9), self._freed)
         self._streams[stream.id] = stream
         return stream
@@ -187,7 +71,15 @@ class Streams:
         self._finished[stream.id] = stream
         if not stream.entries:
             self.discard(stream)
+        elif any(entry.cargo for entry in stream.entries):
+            self.on_kept(stream.finished_at + KEPT)
         stream.wake()
+
+    def abandon(self, stream: Stream) -> None:
+        """Its reader is gone, and its client cannot come back if it has no id of it."""
+        if not stream.is_known:
+            stream.is_abandoned = True
+            self._unload(stream)
 
     def resume(self, last_event_id: str) -> Reader:
         """Read on behind the message with that id or, if it is gone, from the oldest one kept.
@@ -202,20 +94,26 @@ class Streams:
         self._lost(stream.rewind(int(found[2])))
         return stream.open_reader()
 
-    def add(self, stream: Stream, data: str, *, is_answer: bool = False) -> None:
+    def add(
+        self, stream: Stream, data: str, *, is_answer: bool = False, cargo: Cargo | None = None
+    ) -> None:
         """Synchronous: messages are in the order in which they are said, whatever their writers do.
 
         So the bound is exceeded by what is added before :meth:`wait_for_room` returns.
         """
-        if stream.id not in self._streams:
-            return  # of a session that has ended
+        if stream.id not in self._streams:  # of a session that has ended
+            if cargo is not None:
+                cargo.give_back()
+            return
         if stream.taken == stream.last:
             stream.behind_since = trio.current_time()
         stream.last += 1
         self._ages += 1
-        stream.entries.append(Entry(stream.last, data, is_answer, self._ages))
+        stream.entries.append(Entry(stream.last, data, is_answer, self._ages, cargo))
         self._count += 1
         self._bytes += len(data)
+        if stream.is_abandoned:
+            self._unload(stream)
         stream.wake()
 
     async def wait_for_room(self) -> None:
@@ -254,6 +152,8 @@ class Streams:
         entry = stream.entries.popleft()
         self._count -= 1
         self._bytes -= len(entry.data)
+        if entry.cargo is not None:
+            entry.cargo.give_back()
         if entry.number > stream.taken:
             self._lost(1)
         if stream.is_finished and not stream.entries:
@@ -269,15 +169,37 @@ class Streams:
         logs.write("warn", "slow_reader_dropped", session=self.session)
         min(behind, key=lambda s: s.behind_since).drop_reader()
 
-    def _forget_old(self) -> None:
-        old = trio.current_time() - KEPT
-        for stream in list(takewhile(lambda s: s.finished_at < old, self._finished.values())):
+    def next_due(self) -> float | None:
+        """When something that is carried goes back, unless it is read before."""
+        carrying = (s for s in self._finished.values() if any(e.cargo for e in s.entries))
+        return next((stream.finished_at + KEPT for stream in carrying), None)
+
+    def sweep(self) -> None:
+        """Forget what was kept long enough."""
+        now = trio.current_time()
+        finished = self._finished.values()
+        for stream in list(takewhile(lambda s: s.finished_at + KEPT <= now, finished)):
             self.discard(stream)
+
+    def _unload(self, stream: Stream) -> None:
+        """What was not handed over goes back; what is left of its entries stays."""
+        for entry in [entry for entry in stream.entries if entry.cargo is not None]:
+            cargo, entry.cargo = entry.cargo, None
+            assert cargo is not None
+            rest = cargo.without()
+            self._bytes += len(rest or "") - len(entry.data)
+            if rest is not None:
+                entry.data = rest
+            else:
+                stream.entries.remove(entry)
+                self._count -= 1
+            cargo.give_back()
 
     def discard(self, stream: Stream) -> None:
         """Forget it. A reader it has still ends by itself."""
         if self._streams.pop(stream.id, None) is not None:
             self._finished.pop(stream.id, None)
+            self._unload(stream)  # that reader may not have got to it
             self._count -= len(stream.entries)
             self._bytes -= sum(len(entry.data) for entry in stream.entries)
             self._freed()
@@ -285,12 +207,14 @@ class Streams:
     def start_over(self) -> None:
         """The client has lost every stream: what it has not read goes on in the standalone one.
 
-        But for answers: those stay where they belong, for whoever resumes that stream.
+        But for answers: those stay where they belong, for whoever resumes that stream; what they
+        carry goes back.
         """
         self.standalone.drop_reader()
         moving: list[Entry] = []
         for stream in [s for s in self._streams.values() if s is not self.standalone]:
             stream.drop_reader()
+            self._unload(stream)
             unread = [e for e in stream.entries if e.number > stream.taken and not e.is_answer]
             for entry in unread:
                 stream.entries.remove(entry)

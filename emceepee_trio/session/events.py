@@ -4,7 +4,7 @@ An event is *pending* until a response takes it (:meth:`Events.take`), *taken* u
 is handed to its transport (`Delivery.commit`) or turns out not to be written
 (`Delivery.give_back`, which puts it back in its place), then *delivered* and kept for a client
 that asks again with ``last_event_id``. Bounded by count, bytes and age; what is evicted before
-anybody got it is counted, and the next delivery says so. Waiting is the feed's business.
+anybody got it is counted, and the next delivery says so.
 """
 
 from __future__ import annotations
@@ -54,15 +54,23 @@ class Delivery:
     """Pending events that did not fit."""
     lost: int
     cursor_lost: bool
+    last_event_id: str
+    """The newest that the client has been told of, with these."""
     _owner: Events
     _shown: Sequence[_Kept]
     _settled: bool = attrs.field(default=False, init=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is lost if the response is."""
+        return not self.events and not self.lost
 
     def commit(self) -> None:
         """The response is handed to the transport."""
         self._settle()
         for kept in self._shown:
             kept.delivered = True
+        self._owner._newest_told = max(self._owner._newest_told, self.last_event_id)
 
     def give_back(self) -> None:
         """The response will not be written."""
@@ -71,6 +79,9 @@ class Delivery:
         for kept in self._shown:
             if kept.is_pending and kept.event.id not in self._owner._kept:
                 self._owner._lost += 1  # evicted while it was on its way
+        if not self.is_empty:
+            # Somebody may have begun to wait while they were away.
+            self._owner.triggers.nudge()
 
     def _settle(self) -> None:
         assert not self._settled, "a delivery is settled once"
@@ -98,6 +109,7 @@ class Events:
     _kept: OrderedDict[str, _Kept] = attrs.field(factory=OrderedDict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _lost: int = attrs.field(default=0, init=False)
+    _newest_told: str = attrs.field(default="", init=False)
 
     def publish(self, server: str, happening: Happening) -> None:
         """Synchronous: whoever notices something tells it before anything else can run."""
@@ -169,7 +181,20 @@ class Events:
 
     def has_after(self, last_event_id: str) -> bool:
         """Whether :meth:`take_after` would have anything to say."""
-        return last_event_id not in self._kept or next(reversed(self._kept)) != last_event_id
+        if self.has_pending or last_event_id not in self._kept:
+            return True
+        return next(reversed(self._kept)) != last_event_id
+
+    def has_news(self, since: str | None) -> bool:
+        """Whether there is something to take, after that id if there is one."""
+        return self.has_pending if since is None else self.has_after(since)
+
+    async def wait_news(self, since: str | None, cursor: int) -> None:
+        """Park until there is, or anything has happened after *cursor*, or nothing will."""
+        feed = self.triggers
+        # What a response had that is not written comes back without a trigger.
+        while not (feed.last > cursor or feed.is_closed or self.has_news(since)):
+            await feed.wait_after(cursor)
 
     def take(self) -> Delivery:
         """The oldest pending events, as many as one delivery carries; the first always fits."""
@@ -184,17 +209,23 @@ class Events:
         return self._deliver(taken, len(pending) - len(taken))
 
     def take_after(self, last_event_id: str) -> Delivery:
-        """Every kept event after that one, delivered before or not: the only repetition."""
+        """Every kept event after that one, delivered before or not: the only repetition.
+
+        Those before it as well that are pending: they came back after newer ones had been told.
+        """
         known = last_event_id in self._kept
         after = [
-            kept for event_id, kept in self._kept.items() if event_id > last_event_id or not known
+            kept
+            for event_id, kept in self._kept.items()
+            if event_id > last_event_id or not known or kept.is_pending
         ]
         return self._deliver(after, 0, cursor_lost=not known)
 
     def _deliver(self, taken: list[_Kept], more: int, *, cursor_lost: bool = False) -> Delivery:
         lost, self._lost = self._lost, 0
         events = [kept.event for kept in taken]
-        delivery = Delivery(events, more, lost, cursor_lost, self, taken)
+        last_event_id = max(self._newest_told, events[-1].id) if events else self._newest_told
+        delivery = Delivery(events, more, lost, cursor_lost, last_event_id, self, taken)
         for kept in taken:
             kept.outgoing += 1
         return delivery

@@ -38,15 +38,14 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
         timeout_ms = session.config.limits.await_timeout_ms
     feed = session.events.triggers
     cursor = feed.last
-    has_news = session.events.has_pending if since is None else session.events.has_after(since)
-    if has_news:
-        triggers: list[dict[str, Any]] = [{"type": "immediate"}]
-    else:
+    if not session.events.has_news(since):
         with session.wait_in(MAX_WAITERS), trio.move_on_after(timeout_ms / 1000):
-            await feed.wait_after(cursor)
+            await session.events.wait_news(since, cursor)
         if feed.is_closed:
             raise SessionGone("the session has ended; open a new one")
-        triggers = _distinct(feed.after(cursor)) or [{"type": "timeout"}]
+    triggers = _distinct(feed.after(cursor))
+    if not triggers:
+        triggers = [{"type": "immediate" if session.events.has_news(since) else "timeout"}]
 
     def claim() -> tuple[dict[str, Any], Delivery]:
         events = session.events
@@ -85,5 +84,5 @@ def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery
         "pending_client": pending_client(session) or {"elicitations": [], "sampling_requests": []},
     }
     if delivery.events:
-        said["lastEventId"] = delivery.events[-1].id
+        said["lastEventId"] = delivery.last_event_id
     return said | remarks(delivery)

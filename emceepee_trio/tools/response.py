@@ -61,7 +61,7 @@ def finish(session: Session, reply: Reply) -> tuple[Result, Delivery]:
 
 def nothing(session: Session) -> Delivery:
     """A delivery of no events."""
-    return Delivery((), 0, 0, False, session.events, ())
+    return Delivery((), 0, 0, False, "", session.events, ())
 
 
 def delivery_json(delivery: Delivery, key: str) -> Result:

@@ -13,6 +13,7 @@ from ..model.states import TaskState
 from ..model.strict import field
 from ..model.wire import to_snake
 from ..session.call import Call, Task
+from ..session.session import Session
 from .registry import ENDS, READS, TOOLS, Request
 from .response import Reply, json_reply
 
@@ -89,17 +90,32 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
                 call.listeners.append(request.on_progress)
             try:
                 with trio.move_on_after(timeout):
-                    await call.slot.wait()
+                    await _settled(call, session)
             finally:
                 if request.on_progress is not None:
                     call.listeners.remove(request.on_progress)
     if not call.slot.is_settled:
+        session.check_open()
+        waited = f"after {asked.timeout_ms} ms; it goes on. await_activity tells when it is done"
+        if session.events.triggers.is_closed:
+            waited = "and will be stopped: the daemon is stopping"
         raise TimedOut(
-            f"task {asked.task_id} is still working after {asked.timeout_ms} ms; it goes on. "
-            "await_activity tells when it is done",
-            {"task": task_json(_task(call))},
+            f"task {asked.task_id} is still working {waited}", {"task": task_json(_task(call))}
         )
     return Reply(call.slot.peek())
+
+
+async def _settled(call: Call, session: Session) -> None:
+    """Wait for it, unless there is no time for waits any more."""
+    async with trio.open_nursery() as nursery:
+
+        async def stop_at_drain() -> None:
+            await session.events.triggers.wait_closed()
+            nursery.cancel_scope.cancel("the feed is closed")
+
+        nursery.start_soon(stop_at_drain)
+        await call.slot.wait()
+        nursery.cancel_scope.cancel("it is settled")
 
 
 @TOOLS.tool("Stop a task; its server is told.", OfTask, ENDS)

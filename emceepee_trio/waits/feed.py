@@ -22,7 +22,8 @@ class Feed(Generic[T]):
     _items: deque[tuple[int, T]] = attrs.field(factory=deque, init=False)
     _last: int = attrs.field(default=0, init=False)
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _closed: bool = attrs.field(default=False, init=False)
+    _nudges: int = attrs.field(default=0, init=False)
+    _closed: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     @property
     def last(self) -> int:
@@ -31,7 +32,7 @@ class Feed(Generic[T]):
 
     @property
     def is_closed(self) -> bool:
-        return self._closed
+        return self._closed.is_set()
 
     def publish(self, item: T) -> None:
         """Append and wake everybody. Synchronous: a publisher never waits for a reader."""
@@ -39,6 +40,14 @@ class Feed(Generic[T]):
         self._items.append((self._last, item))
         if len(self._items) > self.keep:
             self._items.popleft()
+        self._wake()
+
+    def nudge(self) -> None:
+        """Wake everybody who waits, although there is nothing new here."""
+        self._nudges += 1
+        self._wake()
+
+    def _wake(self) -> None:
         news, self._news = self._news, trio.Event()
         news.set()
 
@@ -47,14 +56,18 @@ class Feed(Generic[T]):
         return [item for number, item in self._items if number > cursor]
 
     async def wait_after(self, cursor: int) -> None:
-        """Park until there is something after *cursor*, or the feed is closed."""
+        """Park until there is something after *cursor*, or a nudge, or the feed is closed."""
+        nudges = self._nudges  # before the checkpoint: one in there counts
         await trio.lowlevel.checkpoint()
-        while self._last <= cursor and not self._closed:
+        while self._last <= cursor and nudges == self._nudges and not self.is_closed:
             # No checkpoint between the test and taking the event: a publish in between would
             # wake nobody.
             await self._news.wait()
 
+    async def wait_closed(self) -> None:
+        await self._closed.wait()
+
     def close(self) -> None:
         """Let every reader go: they wait in tasks that the feed's owner does not own."""
-        self._closed = True
+        self._closed.set()
         self._news.set()

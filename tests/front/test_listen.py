@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import resource
 
 import pytest
@@ -49,7 +50,12 @@ async def test_when_all_connections_are_busy_another_is_told_to_come_later(
                 await peer.send("GET /wait HTTP/1.1\nHost: x\n\n")
                 await app.busy.wait()
             async with served.peer() as third:
-                assert (await third.answer()).status == 503
+                refused = await third.answer()
+                assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+                assert refused.headers["content-type"] == "application/json"
+                said = json.loads(refused.body)
+                assert said.keys() == {"jsonrpc", "id", "error"}
+                assert (said["id"], said["error"]["code"]) == (None, -32600)
                 assert await third.rest() == b""
             app.go_on.set()
             for peer in (one, two):

@@ -255,18 +255,30 @@ async def test_listening_is_acknowledged_with_what_we_deliver_and_ends_at_drain(
 ) -> None:
     async with open_world() as world:
         client = world.client()
-        wanted = {"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}
+        wanted = {
+            "toolsListChanged": True,
+            "promptsListChanged": True,
+            "resourcesListChanged": True,
+            # Ours never changes; of whom the other is, nobody can tell.
+            "resourceSubscriptions": ["emceepee://diagrams", "a://b"],
+        }
         exchange = client.modern("subscriptions/listen", id="L", notifications=wanted)
         first = await exchange.message()
         assert first["method"] == "notifications/subscriptions/acknowledged"
         assert first["params"]["notifications"] == {}
+        session = world.manager.get("local/main")
+        assert session is not None
+        session.notified("files", "notifications/resources/updated", {"uri": "a://b"})
         await trio.sleep(100)
         assert not exchange.is_complete
         waiting = client.modern_tool("await_activity", timeout_ms=900_000)
         await wait_all_tasks_blocked()
         world.endpoint.drain()
         await exchange.complete()
-        cancelled, answer = exchange.messages[1:]
+        _, cancelled, answer = exchange.messages
+        subscription = {"io.modelcontextprotocol/subscriptionId": "L"}
+        metas = [first["params"]["_meta"], cancelled["params"]["_meta"], answer["result"]["_meta"]]
+        assert all(meta.items() >= subscription.items() for meta in metas)
         assert cancelled["method"] == "notifications/cancelled"
         assert cancelled["params"]["requestId"] == "L"
         assert (answer["id"], answer["result"]["resultType"]) == ("L", "complete")

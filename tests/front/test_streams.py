@@ -8,14 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from emceepee_trio.front.streams import (
-    KEPT,
-    WRITER_PATIENCE,
-    Reader,
-    Stream,
-    Streams,
-    UnknownStream,
-)
+from emceepee_trio.front.stream import Reader, Stream
+from emceepee_trio.front.streams import KEPT, WRITER_PATIENCE, Streams, UnknownStream
 
 
 async def read(reader: Reader, count: int) -> list[str]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from itertools import zip_longest
+
 import attrs
+import trio
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
-    RuleBasedStateMachine,
     consumes,
     invariant,
     precondition,
@@ -17,6 +22,7 @@ from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from emceepee_trio.model.events import Notification, TimerExpired
 from emceepee_trio.session.events import Delivery, Events
 from parts import new_ids
+from trio_machine import TrioMachine
 
 KEEP, KEEP_BYTES, KEEP_FOR = 60, 40_000, 100.0
 NOTICES = ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
@@ -50,11 +56,27 @@ class Response:
     lost: int
 
 
-class Deliveries(RuleBasedStateMachine):
+@attrs.define(eq=False)
+class Waiter:
+    """As await_activity is one."""
+
+    since: str | None
+    cursor: int
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    is_over: bool = False
+
+    async def run(self, events: Events) -> None:
+        with self.scope:
+            await events.wait_news(self.since, self.cursor)
+        self.is_over = True
+
+
+class Deliveries(TrioMachine):
     responses = Bundle("responses")
 
     def __init__(self) -> None:
-        super().__init__()
+        self.waiters: list[Waiter] = []
+        self.newest_told = ""
         self.under_way: list[Response] = []
         self.now = 0.0
         self.events = Events(
@@ -65,6 +87,16 @@ class Deliveries(RuleBasedStateMachine):
         self.lost = 0
         self.lost_told = 0
         self.ids: dict[str, Item] = {}
+        super().__init__()
+
+    def world(self) -> AbstractAsyncContextManager[object]:
+        @asynccontextmanager
+        async def opened() -> AsyncGenerator[None]:
+            async with trio.open_nursery() as self.nursery:
+                yield
+                self.nursery.cancel_scope.cancel("over")
+
+        return opened()
 
     def keep(self, until: float) -> None:
         self.due.append(until)
@@ -100,7 +132,8 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from([0, 1, 100, 5000, MAX_DELIVERY_BYTES, 50_000]))
     def publish(self, size: int) -> None:
-        self.events.publish("emceepee", TimerExpired("t", "x" * size, len(self.items)))
+        happening = TimerExpired("t", "x" * size, len(self.items))
+        self.do_sync(partial(self.events.publish, "emceepee", happening))
         self.add(None)
 
     @rule(count=st.integers(10, 70))
@@ -110,7 +143,7 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule(method=st.sampled_from(NOTICES), server=st.sampled_from("ab"))
     def notify(self, method: str, server: str) -> None:
-        self.events.publish(server, Notification(method, "now"))
+        self.do_sync(partial(self.events.publish, server, Notification(method, "now")))
         first = next((i for i in self.pending if i.notice == (server, method)), None)
         if first is not None:
             first.count += 1
@@ -135,7 +168,8 @@ class Deliveries(RuleBasedStateMachine):
         cursor = data.draw(st.sampled_from([*list(self.ids)[-80:], "unknown"]))
         item = self.ids.get(cursor)
         known = item is not None and item.kept
-        expected = [i for i in self.kept if not known or i.number > (item.number if item else 0)]
+        number = item.number if item is not None else 0
+        expected = [i for i in self.kept if not known or i.is_pending or i.number > number]
         delivery = self.events.take_after(cursor)
         return self.check(delivery, expected, 0, cursor_lost=not known)
 
@@ -146,6 +180,8 @@ class Deliveries(RuleBasedStateMachine):
         assert [event.count for event in delivery.events] == [item.count for item in expected]
         assert (delivery.more, delivery.lost) == (more, self.lost)
         assert delivery.cursor_lost is cursor_lost
+        told = [self.newest_told, *(event.id for event in delivery.events[-1:])]
+        assert delivery.last_event_id == max(told)
         response = Response(delivery, expected, self.lost)
         self.under_way.append(response)
         self.lost = 0
@@ -155,7 +191,8 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule(response=consumes(responses))
     def written(self, response: Response) -> None:
-        response.delivery.commit()
+        self.do_sync(response.delivery.commit)
+        self.newest_told = max(self.newest_told, response.delivery.last_event_id)
         self.under_way.remove(response)
         self.lost_told += response.lost
         for item in response.items:
@@ -164,7 +201,7 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule(response=consumes(responses))
     def not_written(self, response: Response) -> None:
-        response.delivery.give_back()
+        self.do_sync(response.delivery.give_back)
         self.under_way.remove(response)
         self.lost += response.lost
         for item in response.items:
@@ -174,10 +211,49 @@ class Deliveries(RuleBasedStateMachine):
     @rule(seconds=st.integers(1, 60))
     def time_passes(self, seconds: int) -> None:
         self.now += seconds
-        self.events.sweep()
+        self.do_sync(self.events.sweep)
         for item in self.kept:
             if item.until <= self.now:
                 self.drop(item)
+
+    @rule(data=st.data())
+    def wait(self, data: st.DataObject) -> None:
+        since = data.draw(st.sampled_from([None, *list(self.ids)[-3:]]))
+        waiter = Waiter(since, self.events.triggers.last)
+        self.waiters.append(waiter)
+        self.do_sync(lambda: self.nursery.start_soon(waiter.run, self.events))
+
+    @rule(fates=st.lists(st.booleans(), max_size=4))
+    def wait_while_all_is_on_its_way(self, fates: list[bool]) -> None:
+        responses = []
+        while self.pending or self.lost:
+            responses.append(self.take())
+        waiter = Waiter(None, self.events.triggers.last)
+        self.waiters.append(waiter)
+        self.do_sync(lambda: self.nursery.start_soon(waiter.run, self.events))
+        for response, is_written in zip_longest(responses, fates[: len(responses)]):
+            if is_written:
+                self.written(response)
+            else:
+                self.not_written(response)
+
+    @rule()
+    def stop_waiting(self) -> None:
+        for waiter in self.waiters:
+            self.do_sync(waiter.scope.cancel)
+            assert waiter.is_over
+        self.waiters.clear()
+
+    @invariant()
+    def who_waits_has_nothing_to_take_and_who_has_does_not_wait(self) -> None:
+        for waiter in self.waiters:
+            if not waiter.is_over:
+                assert not self.pending
+                assert not self.lost
+                assert self.events.triggers.last == waiter.cursor
+                item = None if waiter.since is None else self.ids[waiter.since]
+                # Or it has been forgotten meanwhile, which is no news.
+                assert item is None or not item.kept or self.kept[-1] is item
 
     @invariant()
     def it_keeps_what_it_should(self) -> None:

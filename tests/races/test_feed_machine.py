@@ -23,11 +23,13 @@ class Reader:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     gone: bool = False
     expected: list[int] = attrs.field(factory=list)
+    wakes: int = 0
 
     async def run(self, feed: Feed[int]) -> None:
         with self.scope:
             while not feed.is_closed:
                 await feed.wait_after(self.cursor)
+                self.wakes += 1
                 self.seen += feed.after(self.cursor)
                 self.cursor = feed.last
         self.gone = True
@@ -71,6 +73,14 @@ class Feeds(TrioMachine):
         for reader in self.readers:
             if not reader.gone:
                 reader.expected += new
+
+    @rule()
+    def nudge(self) -> None:
+        before = [reader.wakes for reader in self.readers]
+        self.do_sync(self.feed.nudge)
+        woken = [not reader.gone for reader in self.readers]
+        after = [reader.wakes for reader in self.readers]
+        assert after == [n + is_woken for n, is_woken in zip(before, woken, strict=True)]
 
     @precondition(lambda self: any(not reader.gone for reader in self.readers))
     @rule(data=st.data())

@@ -5,6 +5,8 @@ from typing import Any
 
 import attrs
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from emceepee_trio.model.events import Event, Notification, TimerExpired
@@ -90,6 +92,51 @@ def test_events_of_a_response_that_is_not_written_come_back_in_their_place() -> 
     unwritten.give_back()
     assert desk.events.has_pending
     assert desk.take() == [1, 2, 3]
+
+
+async def test_who_waits_while_they_are_away_wakes_when_they_come_back() -> None:
+    desk = Desk()
+    desk.publish(1)
+    unwritten = desk.events.take()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.events.wait_news, None, desk.events.triggers.last)
+            await wait_all_tasks_blocked()
+            assert len(nursery.child_tasks) == 1
+            unwritten.give_back()
+    assert desk.take() == [1]
+
+
+async def test_what_somebody_else_takes_at_once_wakes_nobody() -> None:
+    desk = Desk()
+    desk.publish(1)
+    unwritten = desk.events.take()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.events.wait_news, None, desk.events.triggers.last)
+        await wait_all_tasks_blocked()
+        unwritten.give_back()
+        assert desk.take() == [1]
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 1
+        nursery.cancel_scope.cancel("over")
+
+
+def test_a_cursor_does_not_pass_over_what_came_back() -> None:
+    desk = Desk()
+    desk.publish(1)
+    unwritten = desk.events.take()
+    desk.publish(2)
+    second = desk.events.take()
+    second.commit()
+    assert not desk.events.has_after(second.last_event_id)
+    unwritten.give_back()
+    assert desk.events.has_after(second.last_event_id)
+    first = desk.events.take_after(second.last_event_id)
+    assert numbers(first.events) == [1]
+    first.commit()
+    # The newest that has been told: to ask for what is after it repeats nothing.
+    assert first.last_event_id == second.last_event_id
+    assert not desk.events.has_after(first.last_event_id)
 
 
 @pytest.mark.parametrize("first", [Delivery.commit, Delivery.give_back])

@@ -1,0 +1,156 @@
+"""One stream to a client of the handshake era: a log, its readers, and what its entries carry.
+
+Knows neither HTTP nor JSON-RPC: entries are text, and may carry something that is handed over with
+them or goes back. `streams.py` keeps all of a session within bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+
+import attrs
+import trio
+
+
+@attrs.frozen
+class Cargo:
+    """What an entry carries: exactly one of `commit` and `give_back` is called, once."""
+
+    commit: Callable[[], None]
+    give_back: Callable[[], None]
+    without: Callable[[], str | None]
+    """The entry's text if the cargo goes back; None if nothing would be left of it."""
+
+
+@attrs.define(eq=False)
+class Entry:
+    number: int
+    data: str
+    is_answer: bool
+    age: int
+    """Among all entries of the session; the lower, the older."""
+    cargo: Cargo | None = None
+
+    def hand_over(self) -> bool:
+        """A connection writes it, now. Whether it carried something, which is settled by that."""
+        cargo, self.cargo = self.cargo, None
+        if cargo is None:
+            return False
+        cargo.commit()
+        return True
+
+
+@attrs.define(eq=False)
+class Stream:
+    """One log. Numbers start at 1, so 0 is the cursor of somebody who has seen nothing."""
+
+    id: str
+    _freed: Callable[[], None]
+    """To be called when an entry may go that had to be kept before."""
+    entries: deque[Entry] = attrs.field(factory=deque, init=False)
+    last: int = attrs.field(default=0, init=False)
+    taken: int = attrs.field(default=0, init=False)
+    """The newest number that a connection has written, as far as the client has not denied it."""
+    behind_since: float = attrs.field(default=0.0, init=False)
+    """When there was something to read again, or the reader last took something."""
+    finished_at: float = attrs.field(default=math.inf, init=False)
+    is_known: bool = attrs.field(default=False, init=False)
+    """A connection has written an id of it, so that its client can come back for the rest."""
+    is_abandoned: bool = attrs.field(default=False, init=False)
+    """Its only reader is gone, and no other can come."""
+    _generation: int = attrs.field(default=0, init=False)
+    _live: bool = attrs.field(default=False, init=False)
+    news: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finished_at < math.inf
+
+    @property
+    def has_reader(self) -> bool:
+        return self._live
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its oldest entry has been."""
+        return bool(self.entries) and self.entries[0].number <= self.taken
+
+    def event_id(self, number: int) -> str:
+        return f"{self.id}.{number}"
+
+    def wake(self) -> None:
+        news, self.news = self.news, trio.Event()
+        news.set()
+
+    def open_reader(self) -> Reader:
+        """Read on behind what has been taken; an older reader ends.
+
+        The older one is not waited for: it may sit in a write that nothing can interrupt.
+        """
+        self._generation += 1
+        self._live = True
+        self.behind_since = trio.current_time()
+        self.wake()
+        return Reader(self, self.taken, self._generation)
+
+    def drop_reader(self) -> None:
+        self._generation += 1
+        self._live = False
+        self.wake()
+        self._freed()
+
+    def take(self, number: int) -> None:
+        """A connection has written everything up to there."""
+        self.taken = number
+        self.is_known = True
+        self.behind_since = trio.current_time()
+        self._freed()
+
+    def rewind(self, cursor: int) -> int:
+        """The client says that it has nothing behind *cursor*.
+
+        Returns:
+            How much of what it should have had is gone, and not counted as evicted before.
+        """
+        oldest = self.entries[0].number if self.entries else self.last + 1
+        gone = max(0, min(self.taken, oldest - 1) - cursor)
+        self.taken = max(cursor, oldest - 1)
+        return gone
+
+
+@attrs.define(eq=False)
+class Reader:
+    """One connection's place in a log."""
+
+    stream: Stream
+    cursor: int
+    _generation: int
+
+    @property
+    def is_current(self) -> bool:
+        return self._generation == self.stream._generation
+
+    async def next(self) -> Entry | None:
+        """What comes after the cursor; None when there will be nothing more for this reader."""
+        await trio.lowlevel.checkpoint()
+        while self.is_current:
+            entry = next((e for e in self.stream.entries if e.number > self.cursor), None)
+            if entry is not None:
+                return entry
+            if self.stream.is_finished:
+                return None
+            # No checkpoint between the look and the wait.
+            await self.stream.news.wait()
+        return None
+
+    def took(self, entry: Entry) -> None:
+        """*entry* is written."""
+        self.cursor = entry.number
+        if self.is_current:  # else its successor writes it again, or has already
+            self.stream.take(entry.number)
+
+    def close(self) -> None:
+        if self.is_current:
+            self.stream.drop_reader()
