@@ -145,6 +145,7 @@ class Backend:
         ended = self.last_process if self.server.transport == "stdio" else None
         pid, how = (ended[0], ended[2]) if ended is not None else (None, Exit(None, None))
         if self.state is BackendState.RECONNECTING:
+            self._log("info", "server_reconnecting", attempt=tries.attempt, delay_ms=tries.delay_ms)
             if self.server.transport != "stdio":
                 self.publish(events.ServerReconnecting(name, tries.attempt, tries.delay_ms))
             else:
@@ -162,13 +163,8 @@ class Backend:
         self.last_error = failure.message
         ended, self._try = self._try, Slot()
         self._wait_for_next(self.retries.plan(final=failure.final or self.once))
-        logs.write(
-            "warn",
-            "server_reconnect_failed",
-            session=self.session,
-            server=self.server.name,
-            attempt=self.retries.attempt,
-            error=failure.message,
+        self._log(
+            "warn", "server_reconnect_failed", attempt=self.retries.attempt, error=failure.message
         )
         ended.fail(self._unreachable(failure))
 
@@ -216,11 +212,9 @@ class Backend:
             )
         else:
             link.comeback = Comeback(self, self._before, client)
-        logs.write(
+        self._log(
             "info",
             "server_connected" if self._before is None else "server_reconnected",
-            session=self.session,
-            server=self.server.name,
             target=self.server.target,
         )
         self._try.set(client)
@@ -247,13 +241,14 @@ class Backend:
         else:
             self.state = step(BACKEND, self.state, BackendState.DEGRADED)
             self.publish(events.ServerHealthDegraded(name, failures, last_error))
-        logs.write(
+        self._log(
             "info" if is_well else "warn",
             "server_health_restored" if is_well else "server_health_degraded",
-            session=self.session,
-            server=name,
             error=last_error,
         )
+
+    def _log(self, level: logs.Level, what: str, **fields: object) -> None:
+        logs.write(level, what, session=self.session, server=self.server.name, **fields)
 
     def publish(self, happening: events.Happening) -> None:
         self.host.publish(self.server.name, happening)

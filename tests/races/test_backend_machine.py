@@ -22,7 +22,7 @@ from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from emceepee_trio.backend import connect
 from emceepee_trio.backend.backend import Backend
-from emceepee_trio.backend.client import CHECK, Client
+from emceepee_trio.backend.client import CHECK, Client, NotRun
 from emceepee_trio.backend.connect import Streams
 from emceepee_trio.backend.health import AGAIN
 from emceepee_trio.backend.http import SESSION_GONE, HttpTransport
@@ -71,9 +71,9 @@ class Peer:
             message = item.message.model_dump(by_alias=True, exclude_unset=True)
             if "id" not in message:
                 continue
-            if message["method"] in {"initialize", "tools/call"}:
-                self.requests[message["id"]] = message
-            elif self.is_well:  # a question of its health, a wish that is repeated
+            self.requests[message["id"]] = message
+            # Else a question of its health, or a wish that is repeated.
+            if message["method"] not in {"initialize", "tools/call"} and self.is_well:
                 self.answer(message["id"], {})
 
     def _say(self, message: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ class Peer:
         assert self.http.on_over is not None
         self.http.session_gone = True
         self.http.on_over(SESSION_GONE)
-        for request_id in [*self.calls]:
+        for request_id in [*self.requests]:
             await trio.lowlevel.checkpoint()
             self.http.not_run.add(request_id)
             self.refuse(request_id)
@@ -144,6 +144,8 @@ class Caller:
         with self.scope:
             try:
                 self.settle("answered", await backend.ask(exchange))
+            except NotRun as error:  # twice
+                self.settle("unsent", error)
             except MCPError as error:
                 self.settle("refused", error)
             except ToolError as error:
@@ -311,8 +313,7 @@ class Supervision(TrioMachine):
             self.pass_time(2 * int(CHECK + AGAIN))
             assert not peer.is_open or speaks == (self.it.health.failures == 0)
         else:
-            assert checks > 1
-            assert peer.http is not None
+            assert peer.http is not None  # a program is not given up
 
     @precondition(lambda self: self.greeting() and not self.is_leaving)
     @rule(data=st.data(), really=st.sampled_from([False, False, False, True]))

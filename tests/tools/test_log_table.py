@@ -15,6 +15,7 @@ TABLE: dict[str, Json] = {
     "session_created": SESSION,
     "server_connected": RAW,
     "server_reconnect_failed": BROKEN | WARN,
+    "server_reconnecting": BROKEN,
     "server_disconnected": RAW,
     "server_removed": BROKEN,
     "server_added": RAW,
@@ -58,7 +59,7 @@ async def have_tasks_end_in_every_way(emceepee: Emceepee) -> None:
 
 async def test_everything_that_is_promised_is_logged(connect: Open) -> None:
     lines: list[Json] = []
-    broken = raw("--exit-at-once", 3) | {"restart": {"enabled": False}}
+    broken = raw("--exit-at-once", 3) | {"restart": {"base_delay_ms": 1000}}
     async with connect({"raw": raw(), "broken": broken}) as emceepee:
         await answer_questions(emceepee)
         await have_tasks_end_in_every_way(emceepee)
