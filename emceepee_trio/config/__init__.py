@@ -9,19 +9,8 @@ from __future__ import annotations
 from . import bounds
 from .files import ConfigError, Loaded, default_path, load, parse, server_from_arguments
 from .reference import reference_rst
-from .settings import (
-    LOCAL,
-    OUR_NAME,
-    OWN,
-    Config,
-    Health,
-    Http,
-    Limits,
-    Policy,
-    Reconnect,
-    Retry,
-    Server,
-)
+from .server import OUR_NAME, Reconnect, Retry, Server
+from .settings import LOCAL, OWN, Config, Health, Http, Limits, Policy
 
 __all__ = [
     "LOCAL",

@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 
 from ..model.problems import Problem, join, show
-from .settings import Config, Health, Http, Limits, Policy, Retry, Server
+from .server import Retry, Server
+from .settings import Config, Health, Http, Limits, Policy
 
 _OTHER_SPELLINGS = {
     "backoffMultiplier": "multiplier",

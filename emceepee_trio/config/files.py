@@ -19,7 +19,8 @@ from ..model.strict import structure
 from ..model.variables import expand
 from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, translate
-from .settings import Config, Server
+from .server import Server
+from .settings import Config
 
 _SERVERS = ("servers", "mcpServers", "mcpClients")
 _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")

@@ -10,7 +10,8 @@ import attrs
 
 from ..model.problems import bounds
 from ..model.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
-from .settings import Config, Health, Http, Limits, Policy, Reconnect, Retry, Server
+from .server import Reconnect, Retry, Server
+from .settings import Config, Health, Http, Limits, Policy
 
 _SECTIONS: tuple[tuple[str, type], ...] = (
     ("The file", Config),
