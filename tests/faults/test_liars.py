@@ -126,8 +126,9 @@ async def test_a_line_that_is_too_long_ends_the_connection(
         assert not lost["wasIntentional"]
         told = life(emceepee, "bad")
         assert told[:2] == STARTED
-        # It had not ended; we have ended it.
-        assert sorted(told[2:]) == ["process_stopped", "restarting", "server_disconnected"]
+        # It may end of writing to nobody before we have ended it.
+        ended = told.count("process_stopped") + told.count("process_crashed")
+        assert (ended, told.count("server_disconnected"), len(told)) == (1, 1, 5)
         assert told[-1] == "restarting"
         await echo(emceepee)
         await echo(emceepee, "bad")  # which starts it again
