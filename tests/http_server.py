@@ -102,6 +102,8 @@ class HttpServer:
     """Let clients of the handshake era listen with GET."""
     spoil: Spoil | None = None
     port: int = 0
+    prefix: str = "session"
+    """Of the ids of its sessions."""
     requests: list[Request] = attrs.field(factory=list, init=False)
     sessions: set[str] = attrs.field(factory=set, init=False)
     release: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -227,7 +229,7 @@ class HttpServer:
         answer = await self._result(message, None)
         headers = {}
         if request.method == "initialize" and "result" in answer:
-            session = f"session-{len(self.requests)}"
+            session = f"{self.prefix}-{len(self.requests)}"
             self.sessions.add(session)
             headers["mcp_session_id"] = session
         is_unknown = "error" in answer and self.era == "modern"

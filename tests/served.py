@@ -23,6 +23,7 @@ GUARD = 60.0
 class Daemon:
     url: str
     """Of its MCP endpoint."""
+    pid: int
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def serve(folder: Path, *options: str, **environment: str) -> Iterator[Daemon]:
             announced = (re.search(r"http://[\w.]+:\d+/mcp", line) for line in process.stdout)
             url = next((found[0] for found in announced if found), None)
             assert url is not None, stderr.read_text("utf-8")
-            yield Daemon(url)
+            yield Daemon(url, process.pid)
         finally:
             process.terminate()
             try:

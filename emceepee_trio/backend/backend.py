@@ -155,7 +155,9 @@ class Backend:
                         name, tries.attempt, tries.delay_ms, pid, how.code, how.signal
                     )
                 )
-        elif link.failure is not None and not self.once:
+        elif self.once or self.state is not BackendState.ERROR:
+            pass
+        elif link.client is None or tries.retry.enabled:
             self._is_restarting = False
             self.publish(events.RestartFailed(name, tries.attempt, pid, how.code, how.signal))
 

@@ -217,7 +217,8 @@ class Restarted:
 
 @attrs.frozen
 class RestartFailed:
-    """The last try failed; nobody tries again by himself. Also of a server behind a URL."""
+    """The last try failed, or its connection was lost; nobody tries again by himself. Also of a
+    server behind a URL."""
 
     name: str
     attempt: int

@@ -19,7 +19,7 @@ from ..config.bounds import (
     MAX_TASK_TTL_MS,
     MIN_TASK_TTL_MS,
 )
-from ..errors import InvalidArguments, NotFound, ToolError
+from ..errors import InvalidArguments, NotFound, ServerDisconnected, ToolError
 from ..model.problems import did_you_mean
 from ..model.strict import field
 from ..model.wire import dumps
@@ -169,7 +169,8 @@ class _Sending:
             raise
         except MCPError as error:
             failure = as_tool_error(error, call.server, "tools/call")
-            await self._check_exists(client, call.tool, failure)  # noqa: ASYNC120 - then it is the cancellation that counts
+            if not isinstance(failure, ServerDisconnected):  # which nobody answered
+                await self._check_exists(client, call.tool, failure)  # noqa: ASYNC120 - then it is the cancellation that counts
             raise failure from None
         if result.get("isError"):
             await self._check_exists(client, call.tool, None)

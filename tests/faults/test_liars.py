@@ -1,0 +1,275 @@
+"""Servers that break the protocol: the call suffers, sometimes its connection, nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from emceepee_client import Emceepee, Json, Open
+from fake_backends import HERE, Journal, raw
+from http_server import QUIET, HttpServer, Reply, Request, open_http_server
+from like import Like
+from telling import STARTED, data, drain, kinds, life
+
+pytestmark = QUIET
+
+LATER: dict[str, Any] = {"base_delay_ms": 3_600_000, "max_delay_ms": 3_600_000}
+
+
+def lying(*flags: Any) -> Json:
+    entry = raw(*flags)
+    return {**entry, "args": [str(HERE / "lying_server.py"), *entry["args"][1:]], "restart": LATER}
+
+
+async def echo(emceepee: Emceepee, server: str = "good") -> None:
+    assert (await emceepee.execute(server, "echo", {"text": "fine"})).text == "fine"
+
+
+# -- over stdio ----------------------------------------------------------------------------------
+
+
+async def test_half_an_answer_is_waited_for_and_can_be_given_up(
+    connect: Open, journal: Journal
+) -> None:
+    async with connect({"bad": lying(*journal.flags), "good": raw()}) as emceepee:
+        task = await emceepee.start_task("bad", "half")
+        await journal.wait_for_marker("half written")
+        await echo(emceepee)
+        behind = await emceepee.start_task("bad", "echo")
+        assert (await emceepee.says("cancel_task", task_id=task))["success"]
+        await journal.wait_for_method("notifications/cancelled")
+        await echo(emceepee)
+        assert (await emceepee.says("get_task", task_id=behind))["task"]["status"] == "working"
+        await emceepee.says("remove_server", name="bad")
+        assert (await emceepee.task_over(behind))["status"] == "failed"
+        await echo(emceepee)
+        await drain(emceepee)
+        ended = ["process_stopped", "server_disconnected", "server_removed"]
+        assert life(emceepee, "bad") == [*STARTED, *ended]
+        assert life(emceepee, "good") == STARTED
+
+
+async def test_half_an_answer_is_not_waited_for_longer_than_the_server_may_take(
+    connect: Open,
+) -> None:
+    entry = lying() | {"call_timeout_ms": 1000}
+    async with connect({"bad": entry, "good": raw()}) as emceepee:
+        error = await emceepee.fails("execute_tool", server="bad", tool="half")
+        assert error["code"] == "TOOL_ERR_TIMEOUT"
+        assert (await emceepee.status("bad"))["calls_in_flight"] == []
+        await echo(emceepee)
+        # Only who asks for it gets a new one.
+        await emceepee.says("reconnect_server", name="bad")
+        await echo(emceepee, "bad")
+
+
+async def test_what_is_not_json_is_noise(connect: Open, journal: Journal) -> None:
+    async with connect({"bad": lying(*journal.flags)}) as emceepee:
+        task = await emceepee.start_task("bad", "not_json")
+        await journal.wait_for_marker("not JSON written")
+        await echo(emceepee, "bad")
+        assert (await emceepee.says("get_task", task_id=task))["task"]["status"] == "working"
+        (line,) = (await emceepee.says("get_logs", server="bad", sources=["stdout"]))["logs"]
+        assert line["data"] == Like(r'\{"jsonrpc": "2.0", "id": \d+, "result": .*')
+        assert (await emceepee.says("cancel_task", task_id=task))["success"]
+        assert life(emceepee, "bad") == STARTED
+
+
+async def test_answers_to_nobody_answer_nothing(connect: Open, journal: Journal) -> None:
+    async with connect({"bad": lying(*journal.flags)}) as emceepee:
+        other = await emceepee.start_task("bad", "never")
+        await journal.wait_for_marker("never started")
+        answer = await emceepee.execute("bad", "wrong_ids")
+        assert answer.text == "yours"
+        assert (await emceepee.says("get_task", task_id=other))["task"]["status"] == "working"
+        await echo(emceepee, "bad")
+        assert (await emceepee.says("cancel_task", task_id=other))["success"]
+        await drain(emceepee)
+        assert life(emceepee, "bad") == STARTED
+
+
+async def test_of_several_answers_the_first_one_counts(connect: Open) -> None:
+    async with connect({"bad": lying()}) as emceepee:
+        assert (await emceepee.execute("bad", "twice")).text == "first"
+        task = await emceepee.start_task("bad", "twice")
+        await emceepee.event("task_completed", taskId=task)
+        for _ in range(2):
+            assert (await emceepee.call("get_task_result", task_id=task)).text == "first"
+        await echo(emceepee, "bad")
+        await drain(emceepee)
+        assert kinds(emceepee, "bad") == [*STARTED, "task_created", "task_completed"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"), [("big", {"size": 50_000_000}), ("endless", {})], ids=["50 MB", "endless"]
+)
+async def test_a_line_that_is_too_long_ends_the_connection(
+    connect: Open, tool: str, args: Json
+) -> None:
+    async with connect({"bad": lying(), "good": raw()}) as emceepee:
+        task = await emceepee.start_task("bad", "never")
+        await echo(emceepee)
+        error = await emceepee.fails("execute_tool", server="bad", tool=tool, args=args)
+        assert error["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
+        assert error["details"] == {"may_have_run": True}
+        failed = await emceepee.task_over(task)
+        assert failed["status"] == "failed"
+        await emceepee.event("restarting", name="bad")
+        await drain(emceepee)
+        (lost,) = data(emceepee, "bad", "server_disconnected")
+        assert lost["reason"] == Like("message too long.*")
+        assert not lost["wasIntentional"]
+        told = life(emceepee, "bad")
+        assert told[:2] == STARTED
+        # It may end of writing to nobody before we have ended it.
+        ended = told.count("process_stopped") + told.count("process_crashed")
+        assert (ended, told.count("server_disconnected"), len(told)) == (1, 1, 5)
+        assert told[-1] == "restarting"
+        await echo(emceepee)
+        await echo(emceepee, "bad")  # which starts it again
+        assert life(emceepee, "good") == STARTED
+
+
+async def test_a_flood_of_notifications_is_bounded_and_counted(connect: Open) -> None:
+    n = 100_000
+    async with connect({"bad": lying(), "good": raw()}) as emceepee:
+        await emceepee.connected("bad", "good")
+        task = await emceepee.start_task("bad", "notify_many", {"n": n, "k": 0})
+        others = 0
+        while (await emceepee.says("get_task", task_id=task))["task"]["status"] == "working":
+            await echo(emceepee)
+            others += 1
+        assert others > 1
+        assert (await emceepee.call("get_task_result", task_id=task)).text == "notified"
+        kept = (await emceepee.says("get_notifications", server="bad"))["notifications"]
+        assert [one["params"]["n"] for one in kept] == list(range(n - 100, n))
+        await drain(emceepee)
+        told = [one["params"]["n"] for one in data(emceepee, "bad", "notification")]
+        assert told == sorted(set(told))
+        assert told[-1] == n - 1
+        assert life(emceepee, "bad") == STARTED
+
+
+# -- over HTTP -----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def silent_listener() -> AsyncGenerator[str]:
+    """Accepts, and never answers; its URL."""
+
+    async def hold(stream: trio.SocketStream) -> None:
+        while await stream.receive_some():
+            pass
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, hold, 0, host="127.0.0.1"))
+        yield f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
+        nursery.cancel_scope.cancel("test is over")
+
+
+async def test_a_port_where_nobody_answers(connect: Open) -> None:
+    async with silent_listener() as url:
+        servers = {
+            "bad": {"url": url, "connect_timeout_ms": 500, "reconnect": LATER},
+            "good": raw(),
+        }
+        async with connect(servers) as emceepee:
+            error = await emceepee.fails("execute_tool", server="bad", tool="echo")
+            assert error["code"] == "TOOL_ERR_CONNECT_FAILED"
+            assert "no answer within 500 ms" in error["message"]
+            await echo(emceepee)
+            await emceepee.event("server_reconnecting", name="bad")
+            assert life(emceepee, "bad") == ["server_reconnecting"] * len(
+                data(emceepee, "bad", "server_reconnecting")
+            )
+
+
+async def half_a_body(request: Request, reply: Reply) -> None:
+    await reply.start(200, "application/json", content_length="1000")
+    await reply.data(b'{"jsonrpc": "2.0", "id": ')
+    await trio.sleep_forever()
+
+
+async def half_an_event(request: Request, reply: Reply) -> None:
+    await reply.events()
+    await reply.data(b'event: message\ndata: {"jsonrpc": "2.0", "id": ')
+    await trio.sleep_forever()
+
+
+async def somebody_elses(request: Request, reply: Reply) -> None:
+    await reply.json({"jsonrpc": "2.0", "id": "nobody", "result": {"content": []}})
+
+
+@pytest.mark.parametrize("how", [half_a_body, half_an_event, somebody_elses])
+async def test_what_may_still_be_answered_is_waited_for_and_can_be_given_up(
+    connect: Open, how: Callable[..., Any]
+) -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method == "tools/call" and request.message["params"]["name"] == "bad":
+            await how(request, reply)
+            return True
+        return False
+
+    server = HttpServer(spoil=spoil)
+    async with open_http_server(server):
+        async with connect({"web": {"url": server.url}}) as emceepee:
+            task = await emceepee.start_task("web", "bad")
+            request = await server.wait_for("tools/call")
+            assert (await emceepee.execute("web", "echo", {"a": 1})).text == '{"a": 1}'
+            assert (await emceepee.says("get_task", task_id=task))["task"]["status"] == "working"
+            assert (await emceepee.says("cancel_task", task_id=task))["success"]
+            await server.wait_for("notifications/cancelled")
+            assert (await emceepee.execute("web", "echo", {"a": 2})).text == '{"a": 2}'
+            assert (await emceepee.status("web"))["calls_in_flight"] == []
+            await drain(emceepee)
+            assert life(emceepee, "web") == ["server_connected"]
+        if how is not somebody_elses:
+            await request.aborted.wait()
+        assert not server.sessions
+
+
+async def not_json(request: Request, reply: Reply) -> None:
+    await reply.whole(200, b'{"jsonrpc": "2.0", ]', "application/json")
+
+
+async def not_json_in_an_event(request: Request, reply: Reply) -> None:
+    await reply.events()
+    await reply.event('{"jsonrpc": "2.0", ]')
+    await reply.end()
+
+
+async def nothing(request: Request, reply: Reply) -> None:
+    await reply.whole(200, b"", "application/json")
+
+
+async def a_page(request: Request, reply: Reply) -> None:
+    await reply.whole(200, b"<html>Welcome", "text/html")
+
+
+@pytest.mark.parametrize("how", [not_json, not_json_in_an_event, nothing, a_page])
+async def test_what_is_no_answer_over_http_fails_its_call(
+    connect: Open, how: Callable[..., Any]
+) -> None:
+    """At once; the server and its other calls go on."""
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method == "tools/call" and request.message["params"]["name"] == "bad":
+            await how(request, reply)
+            return True
+        return False
+
+    server = HttpServer(spoil=spoil)
+    async with open_http_server(server), connect({"web": {"url": server.url}}) as emceepee:
+        other = await emceepee.start_task("web", "slow")
+        error = await emceepee.fails("execute_tool", server="web", tool="bad")
+        assert error["code"].startswith("TOOL_ERR_")
+        server.release.set()
+        assert (await emceepee.task_over(other))["status"] == "completed"
+        assert (await emceepee.status("web"))["calls_in_flight"] == []
+        await drain(emceepee)
+        assert life(emceepee, "web") == ["server_connected"]
