@@ -88,8 +88,10 @@ class Place:
         got = texts(connection.exchange.messages)
         numbers = [log.number(text) for text in got]
         if opened:
-            first = numbers[0] - 1 if numbers else log.last
-            skipped = [n for n in log.after(connection.start) if n <= first]
+            # What had moved to another stream is not missed in this one.
+            still = [connection.start, *log.after(connection.start)]
+            first = numbers[0] - 1 if numbers else still[-1]
+            skipped = [n for n in still[1:] if n <= first]
             if lenient:  # without an id it does not ask for what may have been on its way
                 skipped = [n for n in skipped if n > max(log.written, log.maybe_written)]
             self.missed += len(skipped)

@@ -60,6 +60,8 @@ class Stream:
     """A connection has written an id of it, so that its client can come back for the rest."""
     is_abandoned: bool = attrs.field(default=False, init=False)
     """Its only reader is gone, and no other can come."""
+    moved: range = attrs.field(default=range(0), init=False)
+    """Numbers of what went on in another stream."""
     _generation: int = attrs.field(default=0, init=False)
     _live: bool = attrs.field(default=False, init=False)
     news: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -115,9 +117,10 @@ class Stream:
             How much of what it should have had is gone, and not counted as evicted before.
         """
         oldest = self.entries[0].number if self.entries else self.last + 1
-        gone = max(0, min(self.taken, oldest - 1) - cursor)
+        gone = range(cursor + 1, min(self.taken, oldest - 1) + 1)
+        elsewhere = min(gone.stop, self.moved.stop) - max(gone.start, self.moved.start)
         self.taken = max(cursor, oldest - 1)
-        return gone
+        return len(gone) - max(0, elsewhere)
 
 
 @attrs.define(eq=False)

@@ -216,6 +216,8 @@ class Streams:
             stream.drop_reader()
             self._unload(stream)
             unread = [e for e in stream.entries if e.number > stream.taken and not e.is_answer]
+            if unread:  # all of it in a row: an answer is the last thing that is said
+                stream.moved = range(unread[0].number, unread[-1].number + 1)
             for entry in unread:
                 stream.entries.remove(entry)
             moving += unread

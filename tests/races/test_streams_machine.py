@@ -297,6 +297,7 @@ class Endpoint(TrioMachine):
             assert (await place.client.rejoin(place.client.version)).status == 200
 
         self.do(act)
+        place.forgotten += 1  # the answer to that
         for text in sorted(moving, key=self.order.__getitem__):
             place.standalone.say(text)
         for log in place.logs:
