@@ -237,11 +237,9 @@ async def test_questions_of_one_server_can_be_picked(connect: Open) -> None:
     async with connect({"raw": raw(), "other": raw()}) as emceepee:
         for server in "raw", "other":
             await emceepee.start_task(server, "two_questions")
-            await emceepee.event("sampling_request")
-            await emceepee.connected(server)
-        while len((answer := await emceepee.call("list_servers")).pending["elicitations"]) < 2:
+        # Which of them comes first is up to the server.
+        while sum(map(len, (await emceepee.call("list_servers")).pending.values())) < 4:
             await emceepee.call("await_activity")
-        assert len(answer.pending["sampling_requests"]) == 2
         for tool, key in (
             ("get_elicitations", "elicitations"),
             ("get_sampling_requests", "sampling_requests"),
