@@ -155,9 +155,11 @@ class Backend:
                         name, tries.attempt, tries.delay_ms, pid, how.code, how.signal
                     )
                 )
-        elif self.once or self.state is not BackendState.ERROR:
-            pass
-        elif link.client is None or tries.retry.enabled:
+        elif (
+            self.state is BackendState.ERROR
+            and not self.once
+            and (link.client is None or tries.retry.enabled)
+        ):
             self._is_restarting = False
             self.publish(events.RestartFailed(name, tries.attempt, pid, how.code, how.signal))
 
@@ -224,7 +226,7 @@ class Backend:
     def lost(self, link: Link) -> None:
         """*link*, which was connected, is over; from here on callers wait for the next one."""
         self.client = self.connected_at = None
-        self._before, self._try = link, Slot()
+        self._before, self._try, self.lost_with = link, Slot(), Lost()
         if self._leaving is not None:
             return
         if link.leaving is not None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 import trio
+from mcp import MCPError
 
 from ..errors import ToolError
 from ..model import events
 from .callbacks import LIST_CHANGED
 from .catalog import SOURCES, Entries, List
 from .client import Client
-from .failures import NOT_A_BUG
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -30,7 +30,7 @@ What = Literal["restart", "network_blip"]
 
 @attrs.define(eq=False)
 class Lost:
-    """What went with a connection; counted until the next one is told of."""
+    """What went with a connection, counted from its loss on."""
 
     tasks: int = 0
     elicitations: int = 0
@@ -75,8 +75,10 @@ class Comeback:
 
     async def _find_out(self) -> What:
         """Whether the server is the same one, and remembers us."""
-        http, before = self.before.http, self.before.client
-        if http is None or self.client.http is None or before is None:
+        before = self.before.client
+        assert before is not None  # it was connected
+        http = before.http
+        if http is None or self.client.http is None:
             return "restart"  # a program: another process
         await self.before.ended.wait()  # it may have ended its session itself
         if before.negotiated.server_info != self.client.negotiated.server_info or http.session_gone:
@@ -93,7 +95,7 @@ class Comeback:
     async def _refresh(self, name: List) -> None:
         try:
             await self.backend.catalog.get(name, self.client)
-        except (*NOT_A_BUG, ToolError):
+        except (MCPError, ToolError):
             return
         self._fresh.add(name)
 
@@ -106,7 +108,7 @@ class Comeback:
             return
         self._told = True
         backend, agreed = self.backend, self.client.negotiated
-        lost, backend.lost_with = backend.lost_with, Lost()
+        lost = backend.lost_with
         backend.publish(
             events.ServerReconnected(
                 backend.server.name,

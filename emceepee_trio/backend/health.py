@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -45,7 +46,7 @@ class Health:
 
     async def watch(self, client: Client) -> None:
         self.failures, self.last_error = 0, None
-        client.on_answer = self._heard
+        client.on_answer = partial(self._answered, client)
         self._next_pause()
         self._heard()  # or there would be no connection
         while True:
@@ -64,6 +65,11 @@ class Health:
 
     def _next_pause(self) -> None:
         self._pause = self.interval * random.uniform(1 - JITTER, 1 + JITTER)
+
+    def _answered(self, client: Client) -> None:
+        """To a call. What still comes from a connection that is over is no news of the server."""
+        if not client.over.is_set():
+            self._heard()
 
     def _heard(self) -> None:
         self._checked_at = self.wall()

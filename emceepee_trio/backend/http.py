@@ -7,6 +7,7 @@ does, which reports a 404 without its status and ends the whole connection for a
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import logging
 import re
@@ -28,7 +29,6 @@ from mcp_types import INVALID_PARAMS
 from ..config import Server
 from ..errors import ConnectFailed
 from .network import Refused, RestrictedTransport
-from .spec import SESSION_ID, session_header
 
 PATIENCE = 30.0
 """Seconds to connect or to write. Reading has no bound of its own: every request carries a
@@ -37,6 +37,7 @@ deadline, and a stream may be silent for hours."""
 OLD_EVENT = 1024 * 1024
 """Bytes of an event of the old SSE transport; the SDK takes no more, whatever `limits.message`."""
 
+SESSION_ID = "mcp-session-id"
 SESSION_GONE = "the server has ended our session (HTTP status 404)"
 
 _BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
@@ -197,7 +198,22 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _is_initialize(request: httpx2.Request) -> bool:
-    return request.method == "POST" and b'"initialize"' in request.content
+    content = request.content if request.method == "POST" else b""
+    # The first look is the cheap one: an argument may say so, too.
+    return b'"initialize"' in content and json.loads(content).get("method") == "initialize"
+
+
+def session_header(server: Server, session: str) -> tuple[str, str] | None:
+    """What tells *server* which session of ours calls, if its entry asks for that.
+
+    The id itself is enough to join a session, so any header but the one made for it gets a hash.
+    """
+    name = server.propagate_session
+    if name is None or session == "default" or session.startswith("pending-"):
+        return None
+    if name.lower() == SESSION_ID:
+        return SESSION_ID, session
+    return name, hashlib.sha256(session.encode()).hexdigest()
 
 
 @functools.cache

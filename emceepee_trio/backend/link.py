@@ -21,7 +21,6 @@ from .client import Client
 from .comeback import Comeback
 from .connect import Streams, open_client
 from .failures import NOT_A_BUG, Failure, explain
-from .http import HttpTransport
 from .listening import Listening
 from .process import Process
 
@@ -109,6 +108,7 @@ class Link:
             self._lose()
             self._tell()
             self._tell_of_process()
+            self.comeback = None  # it holds the connection before, which held the one before that
             self.settled.set()
             self.ended.set()
 
@@ -126,10 +126,6 @@ class Link:
             chores.start_soon(self.backend.health.watch, client)
             yield
             chores.cancel_scope.cancel("connection is over")
-
-    @property
-    def http(self) -> HttpTransport | None:
-        return self.streams.http if self.streams is not None else None
 
     def _opened(self, streams: Streams) -> None:
         self._crashed = False  # a first child ended of our asking what it speaks
@@ -153,7 +149,8 @@ class Link:
     def _over(self) -> None:
         """Nothing will come any more. Called once for each transport."""
         process = self.process
-        is_gone = process is not None and process.exit is not None
+        # One that said too much is ended by us, even if it has died of our not listening by now.
+        is_gone = process is not None and process.exit is not None and process.failure is None
         self._crashed = is_gone and self.leaving is None
         self._lose()
 

@@ -33,7 +33,7 @@ PAUSE = 1.0
 LONG_PAUSE = 60.0
 """Seconds to the next try if one could not be started."""
 GOODBYE = 2.0
-"""Seconds the helper may take to end once we have said goodbye; then it is killed."""
+"""Seconds the helper may take to end once we have said goodbye, and again once it is killed."""
 
 HAS_PROC = Path("/proc/self/environ").exists()
 
@@ -183,7 +183,8 @@ async def _end_helper(helper: trio.Process) -> None:
             await helper.wait()
         if helper.returncode is None:
             helper.kill()
-            await helper.wait()
+            with trio.move_on_after(GOODBYE):
+                await helper.wait()
 
 
 @asynccontextmanager

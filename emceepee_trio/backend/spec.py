@@ -1,14 +1,11 @@
 """How to start the child of a stdio server: its argument vector and its environment.
 
-And how to tell a server behind a URL which session calls.
-
 What a server *is* (name, url, command, limits) lives in `config.Server`; this is what depends on
 the machine.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -32,22 +29,6 @@ INHERITED = (
     "XDG_RUNTIME_DIR",
 )
 """All that a child sees of our own environment. Anything else may hold a secret of somebody's."""
-
-
-SESSION_ID = "mcp-session-id"
-
-
-def session_header(server: Server, session: str) -> tuple[str, str] | None:
-    """What tells *server* which session of ours calls, if its entry asks for that.
-
-    The id itself is enough to join a session, so any header but the one made for it gets a hash.
-    """
-    name = server.propagate_session
-    if name is None or session == "default" or session.startswith("pending-"):
-        return None
-    if name.lower() == SESSION_ID:
-        return SESSION_ID, session
-    return name, hashlib.sha256(session.encode()).hexdigest()
 
 
 def child_environment(server: Server, ours: Mapping[str, str] = os.environ) -> dict[str, str]:

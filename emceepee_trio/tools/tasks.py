@@ -98,7 +98,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
         session.check_open()
         waited = f"after {asked.timeout_ms} ms; it goes on. await_activity tells when it is done"
         if session.events.triggers.is_closed:
-            waited = "and will be stopped: the daemon is stopping"
+            waited = "and ends with it: the daemon is stopping; call again when it is back"
         raise TimedOut(
             f"task {asked.task_id} is still working {waited}", {"task": task_json(_task(call))}
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from emceepee_trio.backend.client import Client, NotRun
 from emceepee_trio.config import Reconnect, Retry
@@ -191,6 +194,20 @@ async def test_a_restart_is_told_from_a_network_that_blinked(remembers: bool) ->
                 await it.backend.ask(echo)
                 assert len(server.sessions) == 1
             nursery.cancel_scope.cancel("test is over")
+
+
+async def test_a_server_that_comes_back_again_and_again_leaves_nothing_of_what_was() -> None:
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer()) as server, running({"url": server.url}) as it:
+            links = []
+            for times in range(1, 7):
+                await it.backend.reconnect()
+                await it.host.connected(times)
+                links.append(weakref.ref(it.backend._link))
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            gc.collect()
+            # The connection that there is, and the one before.
+            assert len([link for link in links if link() is not None]) <= 2
 
 
 async def test_an_other_server_in_its_place_is_a_restart() -> None:

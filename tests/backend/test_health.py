@@ -10,6 +10,7 @@ from typing import Any, Literal
 import attrs
 import pytest
 import trio
+from mcp import MCPError
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.backend.client import CHECK
@@ -145,6 +146,36 @@ async def test_an_answer_of_any_kind_is_health(by: str, clock: MockClock) -> Non
                 "server_health_degraded",
                 "server_health_restored",
             ]
+
+
+async def test_an_answer_that_comes_after_the_loss_is_no_health(clock: MockClock) -> None:
+    """Told that the session is gone, others are still waited for; one of them was answered."""
+    asked, go = trio.Event(), trio.Event()
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method == "tools/call" and request.message["params"]["name"] == "late":
+            asked.set()
+            await go.wait()
+            await reply.json({"jsonrpc": "2.0", "id": request.message["id"], "result": {}})
+            return True
+        return await peer.spoil(request, reply)
+
+    peer = Peer()
+    peer.server.spoil = spoil
+    with trio.fail_after(GUARD):
+        async with open_http_server(peer.server), running({"url": peer.server.url} | LATER) as it:
+            await it.call("echo")
+            peer.mood = "silent"
+            await miss_check(it, peer, clock, INTERVAL * (1 + JITTER))
+            peer.mood = "well"
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(it.call, "late")
+                await asked.wait()
+                peer.server.sessions.clear()
+                with pytest.raises(MCPError):
+                    await it.call("echo")
+                go.set()
+            assert not it.host.all(ServerHealthRestored)
 
 
 async def test_a_peer_that_is_called_is_not_asked(clock: MockClock) -> None:

@@ -74,7 +74,7 @@ async def test_a_server_may_be_handed_our_session_id_to_begin_with() -> None:
         async with open_http_server(HttpServer()) as server:
             entry = {"url": server.url, "propagate_session": "Mcp-Session-Id", "era": "handshake"}
             async with running(entry, session="ours") as it:
-                await it.call("echo")
+                await it.call("echo", a="initialize")  # which is no handshake
             assert server.of("initialize")[0].headers["mcp-session-id"] == "ours"
             given = {r.headers["mcp-session-id"] for r in server.requests[1:]}
             assert len(given) == 1

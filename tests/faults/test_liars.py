@@ -126,10 +126,9 @@ async def test_a_line_that_is_too_long_ends_the_connection(
         assert not lost["wasIntentional"]
         told = life(emceepee, "bad")
         assert told[:2] == STARTED
-        # It may end of writing to nobody before we have ended it.
-        ended = told.count("process_stopped") + told.count("process_crashed")
-        assert (ended, told.count("server_disconnected"), len(told)) == (1, 1, 5)
-        assert told[-1] == "restarting"
+        # It is we who end it, though it may have died of writing to nobody before.
+        assert sorted(told[2:4]) == ["process_stopped", "server_disconnected"]
+        assert told[4:] == ["restarting"]
         await echo(emceepee)
         await echo(emceepee, "bad")  # which starts it again
         assert life(emceepee, "good") == STARTED
