@@ -207,6 +207,8 @@ async def test_the_end_of_one_session_leaves_nothing_of_it_and_all_of_the_other(
         async def wait(tool: str, /, **arguments: Any) -> None:
             waits.append((await one.call(tool, **arguments)).error["code"])
 
+        # Only when the question has come is there nothing left that would end the wait.
+        await event(one, "elicitation_request")
         while (await one.call("await_activity", timeout_ms=0)).json["events"]:
             pass
         async with trio.open_nursery() as nursery:
