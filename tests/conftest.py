@@ -7,6 +7,7 @@ to be empty at the end; by then every child process has to be gone, and waited f
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -68,6 +69,9 @@ def nothing_is_left_behind(
 ) -> Iterator[None]:
     stray = tmp_path_factory.mktemp("stray")
     theirs = set(children())
+    # Who runs us in the background may have us ignore it, and with us every child.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(stray))  # for children
         patch.setattr(tempfile, "tempdir", str(stray))
