@@ -139,6 +139,8 @@ class Emceepee:
     era: Era
     stderr: Path
     events: list[Json] = attrs.field(factory=list, init=False)
+    lost: int = attrs.field(default=0, init=False)
+    """Events that it was told it will not be given."""
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, **options: Any
@@ -158,8 +160,10 @@ class Emceepee:
         result = await self.request("tools/call", params, **options)
         answer = Answer.of(result)
         told = [answer.events]
+        self.lost += answer.news.get("events_lost", 0)
         if tool == "await_activity" and not result.get("isError"):
             told += [group["events"] for group in answer.json["events"]]
+            self.lost += answer.json.get("events_lost", 0)
         for events in told:
             assert events == sorted(events, key=lambda event: str(event["id"]))
             self.events += events

@@ -41,6 +41,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params
 from .http import HttpTransport
+from .posts import Post, as_post
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 CAPABILITIES: dict[str, Any] = {
@@ -175,11 +176,14 @@ class Client:
             body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
             self.callbacks.progress[request_id] = on_progress
         self._under_way += 1
+        post = Post(request_id)
         try:
-            result = await self.dispatcher.send_raw_request(method, body or None, options)
+            with as_post(post):
+                result = await self.dispatcher.send_raw_request(method, body or None, options)
         except trio.Cancelled:
             gone = {"requestId": request_id, "reason": "no longer wanted"}
             self.notify("notifications/cancelled", gone)
+            post.abandon()
             raise
         except MCPError as error:
             if self.http is not None and request_id in self.http.not_run:

@@ -10,25 +10,26 @@ import functools
 import hashlib
 import json
 import logging
-import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self, cast
 
 import attrs
 import httpx2
+import trio
 from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._context_streams import ContextReceiveStream
 from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_PARAMS
+from mcp_types import INVALID_PARAMS, JSONRPCRequest
 
 from ..config import Server
 from ..errors import ConnectFailed
 from .network import Refused, RestrictedTransport
+from .posts import NOTICE_PATIENCE, Body, Ended, Post, as_post, posting
 
 PATIENCE = 30.0
 """Seconds to connect or to write. Reading has no bound of its own: every request carries a
@@ -39,8 +40,6 @@ OLD_EVENT = 1024 * 1024
 
 SESSION_ID = "mcp-session-id"
 SESSION_GONE = "the server has ended our session (HTTP status 404)"
-
-_BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 # What it logs of peers, with tracebacks and whole URLs, reaches us as errors. Ours are for bugs.
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
@@ -78,7 +77,12 @@ class HttpTransport:
         if encoding.lower() != "identity":
             raise httpx2.DecodingError(f"sent {encoding}, which we do not accept")
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        response.stream = _Bounded(response.stream, self, request.method, is_stream)
+        limit = self.limit
+        if is_stream and self.server.transport == "sse":
+            limit = min(limit, OLD_EVENT)
+        failed = functools.partial(self.failed, request.method, mid_stream=is_stream)
+        post = posting.get()
+        response.stream = Body(response.stream, limit, failed, is_stream, post)
         if request.method == "DELETE":
             if request.headers.get(SESSION_ID) == self.session_id:
                 self.deleted = status
@@ -101,7 +105,8 @@ class HttpTransport:
             if request.method != "POST":
                 raise Ended(SESSION_GONE)
             # The SDK goes on, so that the others that are under way learn the same each.
-            self.not_run.add(json.loads(request.content).get("id"))
+            if post is not None:
+                self.not_run.add(post.id)
             self.on_over(SESSION_GONE)
         if status == 401:
             raise Ended(f"{self.server.target} answered {status}")
@@ -144,57 +149,6 @@ def describe(error: httpx2.HTTPError, server: Server) -> str:
     if isinstance(error, httpx2.HTTPStatusError):
         return f"{server.target} answered {error.response.status_code}"
     return f"cannot reach {server.target}: {error or type(error).__name__}"
-
-
-class Ended(httpx2.TransportError):
-    """What the peer said, or how long it was, ends the connection."""
-
-
-@attrs.define(eq=False)
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that may not grow for ever, or a stream whose events may not."""
-
-    _inner: Any
-    _transport: HttpTransport
-    _method: str
-    _is_stream: bool
-    _chunks: AsyncIterator[bytes] = attrs.field(init=False)
-    _size: int = attrs.field(default=0, init=False)
-    """So far, of the body or of the event."""
-    _end: bytes = attrs.field(default=b"", init=False)
-
-    # Not a generator: the SDK leaves its loops in the middle, and nobody would close it.
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        self._chunks = aiter(self._inner)
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            chunk = await anext(self._chunks)
-            self._measure(chunk)
-        except httpx2.RequestError as error:
-            self._transport.failed(self._method, error, mid_stream=self._is_stream)
-            raise
-        return chunk
-
-    def _measure(self, chunk: bytes) -> None:
-        limit = self._transport.limit
-        if self._is_stream:
-            if self._transport.server.transport == "sse":
-                limit = min(limit, OLD_EVENT)
-            # The end of an event may be cut in two.
-            seen = self._end + chunk
-            first, *others = _BLANK_LINE.split(seen)
-            longest = self._size - len(self._end) + len(first)
-            self._size = len(others[-1]) if others else longest
-            self._end = seen[-2:]
-        else:
-            longest = self._size = self._size + len(chunk)
-        if longest > limit:
-            raise Ended(f"message too long (limit {limit} bytes)")
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 def _is_initialize(request: httpx2.Request) -> bool:
@@ -249,10 +203,19 @@ class _Client(httpx2.AsyncClient):
         if self._told is not None and self._told[0] == SESSION_ID and _is_initialize(request):
             request.headers[SESSION_ID] = self._told[1]
         try:
-            response = await super().send(request, **options)
-            if request.method == "POST" and self._noting.server.transport == "sse":
-                await self._noting.check_written(response)
-            return response
+            if self._noting.server.transport == "sse":
+                response = await super().send(request, **options)
+                if request.method == "POST":
+                    await self._noting.check_written(response)
+                return response
+            post = posting.get()
+            if post is None:
+                return await super().send(request, **options)
+            with post.waiting() as scope:
+                if post.id is None and request.method == "POST":
+                    scope.deadline = trio.current_time() + NOTICE_PATIENCE
+                return await super().send(request, **options)
+            return post.instead(request)
         except httpx2.RequestError as error:
             self._noting.failed(request.method, error)
             raise
@@ -276,7 +239,11 @@ class _Sendable:
             raise MCPError(
                 code=INVALID_PARAMS, message=f"cannot be sent over HTTP: {error}"
             ) from None
-        await self._inner.send(item)
+        if isinstance(item.message, JSONRPCRequest):
+            await self._inner.send(item)
+        else:
+            with as_post(Post()):
+                await self._inner.send(item)
 
     async def aclose(self) -> None:
         pass

@@ -12,7 +12,7 @@ import trio
 
 from emceepee_client import Emceepee, Json, Open
 from fake_backends import HERE, Journal, raw
-from http_server import QUIET, HttpServer, Reply, Request, open_http_server
+from http_server import QUIET, HttpServer, Reply, Request, Spoil, open_http_server
 from like import Like
 from telling import STARTED, data, drain, kinds, life
 
@@ -151,6 +151,10 @@ async def test_a_flood_of_notifications_is_bounded_and_counted(connect: Open) ->
         told = [one["params"]["n"] for one in data(emceepee, "bad", "notification")]
         assert told == sorted(set(told))
         assert told[-1] == n - 1
+        # What it was not told it was told of; four are of connecting, two of the task.
+        rest = [one for one in emceepee.events if one["type"] != "notification"]
+        assert emceepee.lost > 0
+        assert len(told) + emceepee.lost + len(rest) == n + 6
         assert life(emceepee, "bad") == STARTED
 
 
@@ -200,36 +204,68 @@ async def half_an_event(request: Request, reply: Reply) -> None:
     await trio.sleep_forever()
 
 
-async def somebody_elses(request: Request, reply: Reply) -> None:
-    await reply.json({"jsonrpc": "2.0", "id": "nobody", "result": {"content": []}})
+async def primed(request: Request, reply: Reply) -> None:
+    """The start of a stream that one could ask for the rest of."""
+    await reply.events()
+    await reply.event("", more="id: 1\nretry: 0\n")
+    await trio.sleep_forever()
 
 
-@pytest.mark.parametrize("how", [half_a_body, half_an_event, somebody_elses])
-async def test_what_may_still_be_answered_is_waited_for_and_can_be_given_up(
-    connect: Open, how: Callable[..., Any]
-) -> None:
+async def silence(request: Request, reply: Reply) -> None:
+    await trio.sleep_forever()
+
+
+def bad_calls(how: Callable[..., Any]) -> Spoil:
     async def spoil(request: Request, reply: Reply) -> bool:
-        if request.method == "tools/call" and request.message["params"]["name"] == "bad":
+        if request.method == "tools/call" and "bad" in request.message["params"]["arguments"]:
             await how(request, reply)
             return True
         return False
 
-    server = HttpServer(spoil=spoil)
+    return spoil
+
+
+@pytest.mark.parametrize("how", [half_a_body, half_an_event, primed, silence])
+async def test_what_may_still_be_answered_is_waited_for_and_can_be_given_up(
+    connect: Open, how: Callable[..., Any]
+) -> None:
+    server = HttpServer(spoil=bad_calls(how))
     async with open_http_server(server):
         async with connect({"web": {"url": server.url}}) as emceepee:
-            task = await emceepee.start_task("web", "bad")
+            task = await emceepee.start_task("web", "echo", {"bad": True})
             request = await server.wait_for("tools/call")
             assert (await emceepee.execute("web", "echo", {"a": 1})).text == '{"a": 1}'
             assert (await emceepee.says("get_task", task_id=task))["task"]["status"] == "working"
             assert (await emceepee.says("cancel_task", task_id=task))["success"]
             await server.wait_for("notifications/cancelled")
+            # Nothing of it stays open.
+            await request.aborted.wait()
             assert (await emceepee.execute("web", "echo", {"a": 2})).text == '{"a": 2}'
             assert (await emceepee.status("web"))["calls_in_flight"] == []
             await drain(emceepee)
             assert life(emceepee, "web") == ["server_connected"]
-        if how is not somebody_elses:
-            await request.aborted.wait()
         assert not server.sessions
+    assert not [r for r in server.requests if "last-event-id" in r.headers]
+
+
+async def test_one_that_takes_no_notice_of_notices(connect: Open) -> None:
+    """What comes after them goes out all the same; it is shown as it is, connected."""
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method.startswith("notifications/"):
+            await trio.sleep_forever()
+        return False
+
+    server = HttpServer(spoil=spoil)
+    async with open_http_server(server), connect({"web": {"url": server.url}}) as emceepee:
+        await server.wait_for("notifications/initialized")
+        assert (await emceepee.execute("web", "echo", {"a": 1})).text == '{"a": 1}'
+        await emceepee.says("set_roots", roots=[{"uri": "file:///somewhere"}])
+        await server.wait_for("notifications/roots/list_changed")
+        assert (await emceepee.execute("web", "echo", {"a": 2})).text == '{"a": 2}'
+        assert (await emceepee.status("web"))["server"]["status"] == "connected"
+        await drain(emceepee)
+        assert life(emceepee, "web") == ["server_connected"]
 
 
 async def not_json(request: Request, reply: Reply) -> None:
@@ -250,23 +286,43 @@ async def a_page(request: Request, reply: Reply) -> None:
     await reply.whole(200, b"<html>Welcome", "text/html")
 
 
-@pytest.mark.parametrize("how", [not_json, not_json_in_an_event, nothing, a_page])
+async def somebody_elses(request: Request, reply: Reply) -> None:
+    await reply.json({"jsonrpc": "2.0", "id": "nobody", "result": {"content": []}})
+
+
+async def nobodys(request: Request, reply: Reply) -> None:
+    error = {"code": -32000, "message": "too busy"}
+    await reply.json({"jsonrpc": "2.0", "id": None, "error": error})
+
+
+async def a_notice(request: Request, reply: Reply) -> None:
+    await reply.json({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (not_json, "Failed to parse"),
+        (not_json_in_an_event, "Failed to parse"),
+        (nothing, "Failed to parse"),
+        (a_page, "Unexpected content type"),
+        (somebody_elses, "no answer to this request"),
+        (nobodys, "too busy"),
+        (a_notice, "no answer to this request"),
+    ],
+)
 async def test_what_is_no_answer_over_http_fails_its_call(
-    connect: Open, how: Callable[..., Any]
+    connect: Open, how: Callable[..., Any], said: str
 ) -> None:
     """At once; the server and its other calls go on."""
 
-    async def spoil(request: Request, reply: Reply) -> bool:
-        if request.method == "tools/call" and request.message["params"]["name"] == "bad":
-            await how(request, reply)
-            return True
-        return False
-
-    server = HttpServer(spoil=spoil)
+    server = HttpServer(spoil=bad_calls(how))
     async with open_http_server(server), connect({"web": {"url": server.url}}) as emceepee:
         other = await emceepee.start_task("web", "slow")
-        error = await emceepee.fails("execute_tool", server="web", tool="bad")
-        assert error["code"].startswith("TOOL_ERR_")
+        bad = {"server": "web", "tool": "echo", "args": {"bad": True}}
+        error = await emceepee.fails("execute_tool", **bad)
+        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert said in error["message"]
         server.release.set()
         assert (await emceepee.task_over(other))["status"] == "completed"
         assert (await emceepee.status("web"))["calls_in_flight"] == []
