@@ -63,13 +63,13 @@ class Process:
     """A child and the messages it exchanges with us. Made by :func:`open_process` only."""
 
     pid: int
-    reads: MemoryObjectReceiveStream[SessionMessage | Exception]
+    reads: trio.MemoryReceiveChannel[SessionMessage | Exception]
     writes: Writes
     _child: trio.Process = attrs.field(repr=False)  # it would show its arguments
     _stdin: FdStream
     _stdout: FdStream
     _stderr: FdStream
-    _parsed: MemoryObjectSendStream[SessionMessage | Exception]
+    _parsed: trio.MemorySendChannel[SessionMessage | Exception]
     _queued: MemoryObjectReceiveStream[bytes]
     _limit: int
     _on_stderr: Callable[[str], None]
@@ -172,7 +172,7 @@ class Process:
         with self._parsed:
             try:
                 await self._parse_stdout()
-            except anyio.BrokenResourceError:
+            except trio.BrokenResourceError:
                 # Nobody listens any more, but a child that cannot write cannot exit either.
                 while await self._receive(self._stdout):
                     pass
@@ -199,7 +199,10 @@ class Process:
         if not understood:
             self._on_noise(text(line[:TEXT_LINE]))
         for message in messages:
-            await self._parsed.send(message)
+            try:
+                self._parsed.send_nowait(message)  # as a rule somebody waits for it
+            except trio.WouldBlock:
+                await self._parsed.send(message)
 
     async def _write_stdin(self) -> None:
         """The only writer, so that a cancelled sender leaves either a whole line or none."""
@@ -279,7 +282,8 @@ async def open_process(
     assert isinstance(child.stdin, FdStream)
     assert isinstance(child.stdout, FdStream)
     assert isinstance(child.stderr, FdStream)
-    parsed, reads = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    # The SDK's own streams take a task switch more for each message.
+    parsed, reads = trio.open_memory_channel[SessionMessage | Exception](0)
     queue, queued = anyio.create_memory_object_stream[bytes](0)
     writes = Writes(queue)
     process = Process(

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Self
 
-import anyio
 import attrs
 import trio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.runner import serve_loop
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
@@ -68,8 +66,8 @@ class Incarnation:
     """Unique in the session: no answer of an earlier incarnation meets a request of this one."""
     version: str = attrs.field(default="", init=False)
     _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
-    _pipe: tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]] = attrs.field(
-        factory=lambda: anyio.create_memory_object_stream[Any](BACKLOG), init=False
+    _pipe: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
+        factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
     )
 
     @property
@@ -116,7 +114,7 @@ class Incarnation:
                 if item is not None:
                     self.front.observe(item.message)
                     pipe.send_nowait(item)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._settle_all()
             raise Refused(404, "the session has ended; initialize a new one") from None
 

@@ -13,6 +13,7 @@ import enum
 import math
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import attrs
@@ -158,17 +159,21 @@ class Connection:
         # Shielded, because half of an answer cannot be taken back; bounded, because of stalled
         # readers. All of it, because the protocol believes that what it gave us has been sent.
         with trio.CancelScope(shield=True) as writing:
-            async with self._turn:
-                self._writing = writing
-                try:
-                    for start in range(0, len(data), PIECE):
-                        now = trio.current_time()
-                        writing.deadline = min(now + SEND_PATIENCE, self.end())
-                        await self.stream.send_all(data[start : start + PIECE])
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    self.cut()
-                finally:
-                    self._writing = None
+            try:
+                self._turn.acquire_nowait()
+            except trio.WouldBlock:
+                await self._turn.acquire()
+            self._writing = writing
+            try:
+                for start in range(0, len(data), PIECE):
+                    now = trio.current_time()
+                    writing.deadline = min(now + SEND_PATIENCE, self.end())
+                    await self.stream.send_all(data[start : start + PIECE])
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self.cut()
+            finally:
+                self._writing = None
+                self._turn.release()
         if writing.cancelled_caught:
             logs.write("info", "http_reader_stalled")
             self.cut()
@@ -220,7 +225,10 @@ class Connection:
 
 
 class _Inbox:
-    """The body of a request, on its way to the app that may or may not read it."""
+    """The body of a request, on its way to the app that may or may not read it.
+
+    As a rule all of it is there at once. Then neither side waits, which saves four task switches.
+    """
 
     def __init__(self) -> None:
         self.writes, self.reads = trio.open_memory_channel[Message](PARTS)
@@ -231,12 +239,26 @@ class _Inbox:
             self.writes.close()
             return
         try:
-            await self.writes.send(message)
+            self.writes.send_nowait(message)
+        except trio.WouldBlock:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self.writes.send(message)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # it has answered already
 
     async def receive(self) -> Message:
         try:
+            return self.reads.receive_nowait()
+        except trio.WouldBlock:
+            pass
+        except trio.EndOfChannel:
+            return await self._end()
+        try:
             return await self.reads.receive()
         except trio.EndOfChannel:
             return {"type": "http.disconnect"}
+
+    async def _end(self) -> Message:
+        # An app may ask for ever.
+        await trio.lowlevel.checkpoint()
+        return {"type": "http.disconnect"}

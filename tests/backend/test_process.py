@@ -497,7 +497,7 @@ async def test_who_sees_the_end_knows_the_exit_status_and_all_of_stderr(code: in
         sys.exit({code})
     """
     async with child(script) as it:
-        with pytest.raises(anyio.EndOfStream):
+        with pytest.raises(trio.EndOfChannel):
             await it.receive()
         assert it.process.exit == Exit(code, None)
         assert it.process.exited.is_set()
