@@ -106,7 +106,7 @@ async def run(binds: Sequence[Bind], read: Read, announce: Announce) -> None:
                     settings, sockets, lambda: not drain.started.is_set()
                 ) as daemon:
                     # Outlives the daemon, which has ended when the last signals are taken.
-                    nursery.start_soon(_obey, signals, daemon, drain, read)  # noqa: ASYNC111
+                    nursery.start_soon(_obey, signals, daemon, drain, read)  # noqa: ASYNC111 - see above
                     announce(settings, sockets)
                     logs.write("info", "listening", addresses=list(map(str, sockets)))
                     systemd.ready()

@@ -146,7 +146,7 @@ class Emceepee:
         self, method: str, params: Mapping[str, Any] | None = None, **options: Any
     ) -> Json:
         """The raw result. *options* are those of the SDK's dispatcher."""
-        call: CallOptions = {**options}  # type: ignore[typeddict-item]
+        call: CallOptions = {**options}  # type: ignore[typeddict-item]  # of any
         data: Json = {"method": method, "params": dict(params or {})}
         # What the SDK's session does, without its models: they would sieve the result.
         self.client.session._stamp(data, call)

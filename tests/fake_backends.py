@@ -36,7 +36,7 @@ async def until(seen: Callable[[], object]) -> None:
     Looks again every few milliseconds: no event crosses from that process to ours. Waits for ever;
     the guard around the test is the limit.
     """
-    while not seen():  # noqa: ASYNC110
+    while not seen():  # noqa: ASYNC110 - see above
         await trio.sleep(0.01)
 
 

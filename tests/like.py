@@ -33,7 +33,7 @@ class Between:
 
     def __eq__(self, other: object) -> bool:
         number = isinstance(other, int | float) and not isinstance(other, bool)
-        return number and self.low <= other <= self.high  # type: ignore[operator]
+        return number and self.low <= other <= self.high  # type: ignore[operator]  # a number by now
 
     def __hash__(self) -> int:
         return hash((self.low, self.high))

@@ -152,9 +152,9 @@ async def test_under_hypercorn_it_serves_until_the_lifespan_ends() -> None:
     with trio.fail_after(GUARD):
         async with trio.open_nursery() as nursery:
             # Hypercorn calls what it is handed.
-            async def serve(*, task_status: trio.TaskStatus[list[str]]) -> None:  # noqa: ASYNC128
+            async def serve(*, task_status: trio.TaskStatus[list[str]]) -> None:  # noqa: ASYNC128 - see above
                 await worker_serve(
-                    wrap_app(app, config.wsgi_max_body_size, "asgi"),  # type: ignore[arg-type]
+                    wrap_app(app, config.wsgi_max_body_size, "asgi"),  # type: ignore[arg-type]  # a dict, to ASGI as well
                     config,
                     shutdown_trigger=stop.wait,
                     task_status=task_status,

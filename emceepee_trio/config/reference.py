@@ -51,7 +51,7 @@ def _row(first: str, *others: str) -> Iterator[str]:
 def _default(a: attrs.Attribute[Any]) -> str:
     if a.default is attrs.NOTHING:
         return "*required*"
-    if a.default is None or isinstance(a.default, attrs.Factory):  # type: ignore[arg-type]
+    if a.default is None or isinstance(a.default, attrs.Factory):  # type: ignore[arg-type]  # to mypy a function, it is a class
         return ""
     return f"``{json.dumps(a.default)}``"
 

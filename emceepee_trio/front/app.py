@@ -78,7 +78,7 @@ class App:
             await endpoint(scope, receive, answer, principal)
         else:
             scope["state"] = {PRINCIPAL: principal}
-            await self.pages(scope, receive, answer)  # type: ignore[arg-type]
+            await self.pages(scope, receive, answer)  # type: ignore[arg-type]  # dicts, to ASGI as well
 
     def _endpoint(self, path: str) -> Endpoint | None:
         """Where `/servers/<name>/mcp` will be looked up, too."""

@@ -66,7 +66,7 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
     config.h11_max_incomplete_size = MAX_HEAD
     context = WorkerContext(None)
     # Asked whether it is set, and nothing else.
-    context.terminated = drain.started  # type: ignore[assignment]
+    context.terminated = drain.started  # type: ignore[assignment]  # see above
     at_most = most_connections()
 
     async def handle(stream: trio.SocketStream) -> None:

@@ -178,7 +178,7 @@ class Modern:
                     connection=connection,
                     lifespan_state=front,
                 )
-            except Exception as error:  # noqa: BLE001  # the SDK's own mapping to an answer
+            except Exception as error:  # noqa: BLE001 - the SDK's own mapping to an answer
                 exchange.settle(is_told=False)
                 said = modern_error_data(error)
                 exchange.finish(JSONRPCError(jsonrpc="2.0", id=message.id, error=said))

@@ -59,8 +59,8 @@ def mismatches(schema: Mapping[str, Any], content: Mapping[str, Any]) -> list[st
         UnusableForm: nothing could fit, or anything.
     """
     # Not needed before somebody answers a form, and slow to import.
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
-    from jsonschema.exceptions import ValidationError  # noqa: PLC0415
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - slow, and rarely needed
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
 
     matched = itertools.count(1)
 
@@ -71,7 +71,7 @@ def mismatches(schema: Mapping[str, Any], content: Mapping[str, Any]) -> list[st
     checked = _checkable(schema)
     try:
         Draft202012Validator.check_schema(checked)
-        validator: Any = validators.extend(  # type: ignore[no-untyped-call]
+        validator: Any = validators.extend(  # type: ignore[no-untyped-call]  # as typed there
             Draft202012Validator, {"pattern": pattern}
         )(checked)
         return [

@@ -285,7 +285,7 @@ async def test_a_stream_may_be_of_any_length_but_its_events_may_not(end: bytes, 
                 else:
                     await stream.data(half + end)
                 await stream.data(b":\n")  # a CR might still be half of a line's end
-                await it.host.until(lambda: len(it.host.notices) == n)  # noqa: B023
+                await it.host.until(lambda: len(it.host.notices) == n)  # noqa: B023 - called in this round only
             assert not it.host.all(ServerDisconnected)
             with suppress(*GONE):
                 await stream.data(b"data: " + b"x" * (LIMIT // 2))

@@ -91,7 +91,7 @@ class Child:
 
     async def everything(self) -> list[Any]:
         """All there is to read, to the end."""
-        return [item.message async for item in self.process.reads]  # type: ignore[union-attr]
+        return [item.message async for item in self.process.reads]  # type: ignore[union-attr]  # fails if it is an error
 
     def is_gone(self) -> bool:
         """Reaped, and its number is free again."""

@@ -229,7 +229,7 @@ async def test_a_helper_that_is_killed_has_a_successor(
             os.kill(pid, signal.SIGKILL)
             seen.add(pid)
             with trio.fail_after(60):
-                await until(lambda pid=pid: helpers(US) not in ([], [pid]))  # type: ignore[misc]
+                await until(lambda pid=pid: helpers(US) not in ([], [pid]))  # type: ignore[misc]  # a default has no type
         assert len(seen) == 3
         await helper()
     assert said == [("reaper_killed", {"signal": 9})] * 3

@@ -73,7 +73,7 @@ def test_an_answer_and_the_expiry_of_its_question() -> None:
         counts: list[bool] = []
 
         def rivals(asked: Asked) -> list[Rival]:
-            answer = lambda: counts.append(asked.answer())  # noqa: E731
+            answer = lambda: counts.append(asked.answer())  # noqa: E731 - short, and used at once
             if order % 2:
                 return [(just_before, (mock_clock(), answer, late(order)))]
             return [(at_the_moment, (answer, late(order)))]
