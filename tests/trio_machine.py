@@ -9,12 +9,18 @@ from typing import Any, TypeVar
 
 import outcome
 import trio
+from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from orders import orders, take_order
 
 T = TypeVar("T")
+
+
+def more(times: int) -> settings:
+    """For a machine that is quick, or large: so many times the examples of the others."""
+    return settings(max_examples=times * settings().max_examples)
 
 
 class TrioMachine(RuleBasedStateMachine):
