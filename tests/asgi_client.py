@@ -52,6 +52,8 @@ class Exchange:
     body: bytearray = attrs.field(factory=bytearray, init=False)
     is_complete: bool = attrs.field(default=False, init=False)
     is_dropped: bool = attrs.field(default=False, init=False)
+    is_served: bool = attrs.field(default=False, init=False)
+    """The server is done with it, and has written to it for the last time."""
     stalled: trio.Event | None = attrs.field(default=None, init=False)
     """Set when the client reads on."""
     ghost: bool = attrs.field(default=False, init=False)
@@ -218,6 +220,7 @@ class Client:
 
     async def _serve(self, exchange: Exchange) -> None:
         await self.endpoint(exchange.scope, exchange.receive, exchange.send, self.principal)
+        exchange.is_served = True
 
     def post(self, message: Any, query: str = "", **headers: str | None) -> Exchange:
         """*message* is sent as JSON, or as it is if it is bytes."""

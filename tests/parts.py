@@ -18,16 +18,21 @@ from emceepee_trio.session.call import Call
 from emceepee_trio.session.calls import Calls
 from emceepee_trio.session.sweeper import Sweeper
 from emceepee_trio.waits.slot import Slot
+from orders import take_order
 
 T = TypeVar("T")
 
 ORDERS = 200
-"""Runs of a race: trio shuffles what is due in the same tick."""
+"""Runs of a race, each in its own order of what is due in the same tick."""
 
 
 def in_many_orders(race: Callable[[int], Awaitable[T]], orders: int = ORDERS) -> list[T]:
     """What came out of *race*, run again and again on a clock that jumps; told which run it is."""
-    return [trio.run(race, order, clock=MockClock(autojump_threshold=0)) for order in range(orders)]
+    results = []
+    for order in range(orders):
+        take_order(order)
+        results.append(trio.run(race, order, clock=MockClock(autojump_threshold=0)))
+    return results
 
 
 async def hop(times: int) -> None:

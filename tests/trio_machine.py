@@ -9,17 +9,26 @@ from typing import Any, TypeVar
 
 import outcome
 import trio
-from hypothesis.stateful import RuleBasedStateMachine
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from orders import orders, take_order
+
 T = TypeVar("T")
+
+
+def more(times: int) -> settings:
+    """For a machine that is quick, or large: so many times the examples of the others."""
+    return settings(max_examples=times * settings().max_examples)
 
 
 class TrioMachine(RuleBasedStateMachine):
     """One guest-mode trio run per example. Hypothesis stays in charge.
 
     Subclasses define :meth:`world`; rules stay synchronous and call :meth:`do`, which returns
-    once every task in the run is blocked again. Time moves only with :meth:`pass_time`.
+    once every task in the run is blocked again. Time moves only with :meth:`pass_time`. The order
+    in which tasks run is part of the program.
     """
 
     def __init__(self) -> None:
@@ -38,6 +47,10 @@ class TrioMachine(RuleBasedStateMachine):
 
     def world(self) -> AbstractAsyncContextManager[object]:
         raise NotImplementedError
+
+    @initialize(order=orders)
+    def tasks_run_in_the(self, order: int) -> None:
+        self.do_sync(lambda: take_order(order))
 
     def do(self, job: Callable[[], Awaitable[T]]) -> T:
         assert self._send is not None

@@ -237,9 +237,9 @@ class Deliveries(TrioMachine):
         return self.clock.current_time() - asked.begun < PATIENT.limits.execute_timeout_ms / 1000
 
     def forget(self) -> None:
-        """The client is done with what has been answered, or is gone."""
+        """The client is done with what has been answered, or is gone and written to no more."""
         for asked in list(self.asked):
-            if all(e.is_complete or e.is_dropped for e in [*asked.earlier, asked.exchange]):
+            if all(exchange.is_served for exchange in [*asked.earlier, asked.exchange]):
                 self.asked.remove(asked)
                 self.told += asked.numbers or ()
 
