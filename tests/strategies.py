@@ -15,7 +15,11 @@ from emceepee_trio.model.schema import arms, is_union
 texts = st.text(st.characters(codec="utf-8"), max_size=10)
 keys = st.sampled_from(["a", "snake_case", "camelCase", "_meta", "None", "", "ü"]) | texts
 json_values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
     max_leaves=8,
 )

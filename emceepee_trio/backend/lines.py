@@ -16,6 +16,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic_core import PydanticSerializationError
 
+from ..model.wire import dumps
+
 
 @attrs.define(eq=False)
 class Lines:
@@ -94,5 +96,5 @@ def dump(message: SessionMessage) -> bytes:
         said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     except PydanticSerializationError:
         # A lone surrogate is not UTF-8, but JSON can escape it; pydantic stops at a depth of 254.
-        said = json.dumps(message.message.model_dump(by_alias=True, exclude_unset=True))
+        said = dumps(message.message.model_dump(by_alias=True, exclude_unset=True))
     return said.encode() + b"\n"

@@ -27,6 +27,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import ValidationError
 
 from ..config import Config
+from ..model.wire import loads
 from ..session.manager import SessionManager
 from .clients import HttpClient, Incarnation
 from .modern import Modern
@@ -42,7 +43,6 @@ from .wire import (
     Send,
     accepts,
     headers_of,
-    parse,
     read_body,
     send_bytes,
     send_json,
@@ -106,7 +106,7 @@ class McpEndpoint:
             raise Refused(406, f"Accept must allow both {JSON} and {SSE}")
         body = await read_body(receive, self.config.limits.body)
         try:
-            data = parse(body)
+            data = loads(body.decode())
         except (ValueError, RecursionError) as error:
             raise Refused(400, f"the body is not JSON: {error}", code=PARSE_ERROR) from None
         try:

@@ -7,6 +7,7 @@ is about to be answered then has a moment for it.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -35,6 +36,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from ..config import LOCAL, Config
+from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
 from .mcp import Front, mcp_server
@@ -178,7 +180,7 @@ async def _take(
     front: Front, unanswered: _Unanswered, line: bytes, to_server: In, replies: Out
 ) -> None:
     try:
-        data = json.loads(line)
+        data = loads(line.removeprefix(codecs.BOM_UTF8).decode())
     except (ValueError, RecursionError) as error:
         await replies.send(_refusal(None, f"not JSON: {error}", PARSE_ERROR))
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
@@ -58,29 +56,6 @@ def headers_of(scope: Scope) -> dict[str, str]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
-
-
-def parse(body: bytes) -> Any:
-    """JSON as others read it: what Python would take beyond that could not be passed on.
-
-    Raises:
-        ValueError: it is not.
-        RecursionError: it is nested too deeply.
-    """
-    return _DECODER.decode(body.decode())
-
-
-def _finite(digits: str) -> float:
-    if math.isinf(number := float(digits)):
-        raise ValueError(f"{digits} is too large a number")
-    return number
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a value")
-
-
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:

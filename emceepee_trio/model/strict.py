@@ -17,7 +17,6 @@ are never shown in problems or reprs).
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +28,7 @@ from cattrs import Converter
 
 from .problems import Expanded, Invalid, Problem, bounds, did_you_mean, join, kind, show
 from .schema import arms, is_list, is_literal, is_mapping, is_union, item_type, json_schema
+from .wire import loads
 
 __all__ = ["Expanded", "Invalid", "Problem", "field", "json_schema", "structure"]
 
@@ -222,7 +222,7 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
         if not json_strings or not isinstance(value, str):
             return value
         try:
-            inner = json.loads(value)
+            inner = loads(value)
         except (ValueError, RecursionError):
             return value
         return inner if isinstance(inner, cls) else value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -36,9 +37,36 @@ def snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
+def loads(text: str) -> Any:
+    """JSON as others read it: what Python would take beyond that could not be passed on.
+
+    Raises:
+        ValueError: it is not.
+        RecursionError: it is nested too deeply.
+    """
+    return _DECODER.decode(text)
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"{digits} is too large a number")
+    return number
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a value")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+
+
 def dumps(value: object) -> str:
     """Compact JSON, unicode as it is, but for what no encoding of it could carry."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:  # a server says NaN, or 1e999; where pydantic writes JSON it is null, too
+        value = json.loads(json.dumps(value), parse_constant=lambda name: None)
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell

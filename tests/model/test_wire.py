@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -19,6 +20,7 @@ from emceepee_trio.model.wire import (
     dumps,
     event_json,
     event_type,
+    loads,
     size_of,
     snake,
     timestamp,
@@ -177,3 +179,37 @@ def test_unicode_is_written_as_it_is_unless_it_cannot_be_encoded() -> None:
     assert dumps(["\ud800", "ü"]) == '["\\ud800","\\u00fc"]'
     assert size_of("日本") == 8
     assert size_of("\ud800") == 8
+
+
+def test_what_is_no_number_is_written_as_nothing() -> None:
+    """A server may say so; our clients are sent JSON."""
+    assert dumps({"a": [math.inf, -math.inf, math.nan, 1e300, "ü"]}) == (
+        '{"a":[null,null,null,1e+300,"ü"]}'
+    )
+    assert dumps([math.nan, "\ud800"]) == '[null,"\\ud800"]'
+    assert size_of(math.inf) == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "{} {}",
+        '{"a": NaN}',
+        "[Infinity]",
+        "[-Infinity]",
+        "[1e999]",
+        "[-1e999]",
+        "[" + "1" * 5000 + "]",
+        "[" * 100_000,
+    ],
+)
+def test_what_could_not_be_passed_on_as_json_is_none(text: str) -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        loads(text)
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True, "ü"]}, 1e300, 10**18, "\ud83d", []])
+def test_json_is_parsed_as_it_is(value: Any) -> None:
+    assert loads(json.dumps(value)) == value
