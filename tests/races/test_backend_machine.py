@@ -2,131 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar
-from unittest import mock
 
-import anyio
 import attrs
 import trio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from mcp import MCPError
-from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
-from emceepee_trio.backend import connect
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.client import CHECK, Client, NotRun
-from emceepee_trio.backend.connect import Streams
 from emceepee_trio.backend.health import AGAIN
-from emceepee_trio.backend.http import SESSION_GONE, HttpTransport
-from emceepee_trio.backend.process import Exit
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Reconnect, Retry, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
+from peers import Mood, Peer, Peers
 from recording import Recorder
 from trio_machine import TrioMachine
 
 INTERVAL, DELAY, TRIES = 120, 4, 3
 WAITING = {BackendState.RECONNECTING, BackendState.ERROR}
 CONNECTED = {BackendState.CONNECTED, BackendState.DEGRADED}
-
-Item = SessionMessage | Exception
-
-
-@attrs.define(eq=False)
-class Child:
-    """As much of a process as a backend looks at."""
-
-    pid: int
-    started_at: float = attrs.field(factory=time.time)
-    exit: Exit | None = None
-    failure: str | None = None
-    patience: float = 0
-
-
-@attrs.define(eq=False)
-class Peer:
-    """The other end of one transport."""
-
-    child: Child | None
-    http: HttpTransport | None
-    says: MemoryObjectSendStream[Item]
-    hears: MemoryObjectReceiveStream[SessionMessage]
-    is_well: bool
-    greets: bool
-    is_open: bool = True
-    greeted: bool = False
-    requests: dict[int, dict[str, Any]] = attrs.field(factory=dict)
-    """Those without an answer, by id."""
-
-    async def listen(self) -> None:
-        async for item in self.hears:
-            message = item.message.model_dump(by_alias=True, exclude_unset=True)
-            if "id" not in message:
-                continue
-            self.requests[message["id"]] = message
-            if message["method"] == "initialize" and self.greets:
-                self.greet(kindly=True)
-            # Else a question of its health, or a wish that is repeated.
-            if message["method"] not in {"initialize", "tools/call"} and self.is_well:
-                self.answer(message["id"], {})
-
-    def _say(self, message: dict[str, Any]) -> None:
-        parsed: JSONRPCMessage = jsonrpc_message_adapter.validate_python(message)
-        self.says.send_nowait(SessionMessage(parsed))
-
-    def answer(self, request_id: int, result: dict[str, Any]) -> None:
-        self.requests.pop(request_id, None)
-        self._say({"jsonrpc": "2.0", "id": request_id, "result": result})
-
-    def refuse(self, request_id: int) -> None:
-        self.requests.pop(request_id, None)
-        error = {"code": -32000, "message": "refused"}
-        self._say({"jsonrpc": "2.0", "id": request_id, "error": error})
-
-    def greet(self, *, kindly: bool) -> None:
-        (hello,) = self.of("initialize")
-        if kindly:
-            self.greeted = True
-            info = {"name": "scripted", "version": "0"}
-            version = "2025-11-25"
-            result = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
-            self.answer(hello, result)
-        else:
-            self.refuse(hello)
-
-    def end(self) -> None:
-        """The process crashes, or the stream ends."""
-        if self.child is not None:
-            self.child.exit = Exit(1, None)
-        self.says.close()
-
-    async def forget(self) -> None:
-        """The session that there was; each who calls is told that nothing ran, one by one."""
-        assert self.http is not None
-        assert self.http.on_over is not None
-        self.http.session_gone = True
-        self.http.on_over(SESSION_GONE)
-        for request_id in [*self.requests]:
-            await trio.lowlevel.checkpoint()
-            self.http.not_run.add(request_id)
-            self.refuse(request_id)
-
-    def of(self, method: str) -> list[int]:
-        return [i for i, r in self.requests.items() if r["method"] == method]
-
-    @property
-    def calls(self) -> dict[int, str]:
-        """Keys of those without an answer."""
-        return {i: self.requests[i]["params"]["name"] for i in self.of("tools/call")}
 
 
 @attrs.define(eq=False)
@@ -171,14 +72,11 @@ class Supervision(TrioMachine):
     how: ClassVar[Mapping[str, Any]]
 
     def __init__(self) -> None:
-        self.peers: list[Peer] = []
+        self.peers = Peers()
         self.callers: list[Caller] = []
         self.runs: list[str] = []
         """Keys of calls, as often as they were answered or refused by a peer that ran them."""
-        self.mood, self.is_well = "greets", True
-        """Of the transport that is opened next."""
         self.host = Recorder()
-        self.numbers = itertools.count(1)
         self.backend: Backend | None = None
         self.is_leaving = False
         super().__init__()
@@ -186,7 +84,7 @@ class Supervision(TrioMachine):
     def world(self) -> AbstractAsyncContextManager[object]:
         @asynccontextmanager
         async def opened() -> AsyncGenerator[None]:
-            with mock.patch.object(connect, "_open_streams", self.open_streams):
+            with self.peers.in_place():
                 async with trio.open_nursery() as self.nursery:
                     yield
                     if self.backend is not None and not self.backend.ended.is_set():
@@ -196,34 +94,6 @@ class Supervision(TrioMachine):
                     self.nursery.cancel_scope.cancel("over")
 
         return opened()
-
-    @asynccontextmanager
-    async def open_streams(self, server: Server, *_: object) -> AsyncGenerator[Streams]:
-        mood, self.mood = self.mood, "greets"
-        if mood == "hangs":
-            await trio.sleep_forever()
-        if mood == "fails":
-            raise OSError(11, "cannot be opened today")
-        says, reads = anyio.create_memory_object_stream[Item](1000)
-        writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
-        child = http = None
-        if server.transport == "stdio":
-            child = Child(next(self.numbers))
-        else:
-            http = HttpTransport(server, "s", 1000, restricted=False)
-        peer = Peer(child, http, says, hears, self.is_well, greets=mood == "greets")
-        self.peers.append(peer)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(peer.listen)
-            try:
-                yield Streams(reads, writes, process=child, http=http)  # type: ignore[arg-type]  # a scripted one
-            finally:
-                peer.is_open = False
-                if child is not None and child.exit is None:
-                    child.exit = Exit(0, None)
-                for end in (says, reads, writes, hears):
-                    end.close()
-                nursery.cancel_scope.cancel("closed")
 
     @initialize(once=st.booleans(), again=st.sampled_from([1, 1, 1, 0]))
     def begin(self, once: bool, again: int) -> None:
@@ -248,17 +118,14 @@ class Supervision(TrioMachine):
         assert self.backend is not None
         return self.backend
 
-    def open_peers(self, fits: Callable[[Peer], object] = lambda _: True) -> list[Peer]:
-        return [peer for peer in self.peers if peer.is_open and fits(peer)]
-
     def greeting(self) -> list[Peer]:
-        return self.open_peers(
+        return self.peers.open(
             lambda p: any(r["method"] == "initialize" for r in p.requests.values())
         )
 
     @rule(mood=st.sampled_from(["waits", "fails", "hangs"]))
-    def what_opening_does(self, mood: str) -> None:
-        self.mood = mood
+    def what_opening_does(self, mood: Mood) -> None:
+        self.peers.mood = mood
 
     @precondition(lambda self: self.greeting())
     @rule(data=st.data(), kindly=st.sampled_from([True, True, True, False]))
@@ -266,29 +133,29 @@ class Supervision(TrioMachine):
         peer = data.draw(st.sampled_from(self.greeting()))
         self.do_sync(partial(peer.greet, kindly=kindly))
 
-    @precondition(lambda self: self.open_peers())
+    @precondition(lambda self: self.peers.open())
     @rule(data=st.data())
     def a_server_dies(self, data: st.DataObject) -> None:
-        peer = data.draw(st.sampled_from(self.open_peers()))
+        peer = data.draw(st.sampled_from(self.peers.open()))
         sent = {*peer.calls.values()}
         self.do_sync(peer.end)
         for caller in self.callers:  # at once, not at a timeout
             assert caller.key not in sent or caller.fate is not None
 
-    @precondition(lambda self: self.open_peers(lambda p: p.http and p.greeted))
+    @precondition(lambda self: self.peers.open(lambda p: p.http and p.greeted))
     @rule(data=st.data())
     def a_server_forgets_us(self, data: st.DataObject) -> None:
-        peer = data.draw(st.sampled_from(self.open_peers(lambda p: p.http and p.greeted)))
+        peer = data.draw(st.sampled_from(self.peers.open(lambda p: p.http and p.greeted)))
         sent = {*peer.calls.values()}
         self.do(peer.forget)
         for caller in self.callers:
             if caller.key in sent:  # made again, or not at all
                 assert caller.fate in {None, "unsent", "cancelled"}
 
-    @precondition(lambda self: self.open_peers(lambda p: p.calls))
+    @precondition(lambda self: self.peers.open(lambda p: p.calls))
     @rule(data=st.data(), kindly=st.booleans())
     def a_server_answers(self, data: st.DataObject, kindly: bool) -> None:
-        peer = data.draw(st.sampled_from(self.open_peers(lambda p: p.calls)))
+        peer = data.draw(st.sampled_from(self.peers.open(lambda p: p.calls)))
         request_id, key = data.draw(st.sampled_from([*peer.calls.items()]))
         self.runs.append(key)
         (caller,) = (c for c in self.callers if c.key == key)
@@ -300,16 +167,16 @@ class Supervision(TrioMachine):
         if before is None:
             assert caller.fate == ("answered" if kindly else "refused")
 
-    @precondition(lambda self: self.open_peers())
+    @precondition(lambda self: self.peers.open())
     @rule(data=st.data(), is_well=st.booleans())
     def a_server_falls_silent_or_speaks(self, data: st.DataObject, is_well: bool) -> None:
-        data.draw(st.sampled_from(self.open_peers())).is_well = is_well
-        self.is_well = is_well
+        data.draw(st.sampled_from(self.peers.open())).is_well = is_well
+        self.peers.is_well = is_well
 
-    @precondition(lambda self: self.open_peers(lambda p: p.greeted))
+    @precondition(lambda self: self.peers.open(lambda p: p.greeted))
     @rule(checks=st.integers(1, 3), speaks=st.booleans())
     def a_server_is_silent_for_long(self, checks: int, speaks: bool) -> None:
-        (peer,) = self.open_peers(lambda p: p.greeted)
+        (peer,) = self.peers.open(lambda p: p.greeted)
         peer.is_well = False
         self.pass_time(int(INTERVAL * 1.1) + 1 + checks * int(CHECK + AGAIN) + 1)
         if self.it.client is not None and peer.is_open:
@@ -331,12 +198,12 @@ class Supervision(TrioMachine):
     def somebody_calls(self) -> None:
         caller = Caller(f"call-{len(self.callers)}")
         self.callers.append(caller)
-        tries = len(self.peers)
-        was, mood = self.it.state, self.mood
+        tries = len(self.peers.all)
+        was, mood = self.it.state, self.peers.mood
         self.do_sync(partial(self.nursery.start_soon, caller.run, self.it))
         if was in WAITING and not self.is_leaving:
             # Nobody waits for the time of a try: it is made now.
-            made = len(self.peers) > tries
+            made = len(self.peers.all) > tries
             assert made or caller.fate == "unsent" or mood == "hangs"
 
     @rule()
@@ -373,7 +240,7 @@ class Supervision(TrioMachine):
         self.do(act)
         self.pass_time(1)
         assert self.it.ended.is_set()
-        assert not self.open_peers()
+        assert not self.peers.open()
         assert all(caller.fate is not None for caller in self.callers)
 
     # -- what always holds -------------------------------------------------------------------
@@ -384,10 +251,10 @@ class Supervision(TrioMachine):
             return
         it = self.backend
         assert (it.client is not None) == (it.state in CONNECTED)
-        current = self.open_peers(lambda p: p.greeted)
+        current = self.peers.open(lambda p: p.greeted)
         assert len(current) == (it.client is not None), current
         # Beside it, at most a try to replace it.
-        assert len(self.open_peers()) <= 2
+        assert len(self.peers.open()) <= 2
         if it.state is BackendState.DEGRADED:
             assert it.health.failures
         assert (it.next_try is not None) == (it.state is BackendState.RECONNECTING)
@@ -405,7 +272,7 @@ class Supervision(TrioMachine):
     def nobody_waits_for_nothing(self) -> None:
         if self.backend is None or all(c.fate is not None for c in self.callers):
             return
-        in_flight = {key for peer in self.open_peers() for key in peer.calls.values()}
+        in_flight = {key for peer in self.peers.open() for key in peer.calls.values()}
         for caller in self.callers:
             if caller.fate is None and caller.key not in in_flight:
                 # It waits for a try that is under way.
