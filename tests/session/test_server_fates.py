@@ -1,4 +1,4 @@
-"""Servers that come, go and are lost in the very tick of a call, of its answer, of an answer of ours.
+"""Servers that come, go and are lost in the very tick of a call, of its answer, of our answer.
 
 Whatever wins, everybody is told the same: who called, the events, and the server itself.
 """
