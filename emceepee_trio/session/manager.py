@@ -203,6 +203,7 @@ class SessionManager:
             return await same.connection(), False
         # No checkpoint from here on: either all of it has happened or none.
         session.drop_backend(server.name, "replaced", PATIENCE)
+        session.make_way(server.name)
         session.backends[server.name] = candidate
         candidate.once = False
         replaced = server.name in self.registry.visible(session.principal)
@@ -221,18 +222,12 @@ class SessionManager:
     async def remove_server(self, session: Session, name: str) -> None:
         """Disconnect every session that has it, and wait for this one's connection to close."""
         shared = self.registry.is_shared(name)
-        server = self.registry.remove(session.principal, name)
+        self.registry.remove(session.principal, name)
         ours = None
         # No checkpoint until nobody has it any more: a server of that name may be added again.
         for other in self.sessions(None if shared else session.principal):
-            backend = other.drop_backend(name, "removed", PATIENCE)
-            if backend is not None:
-                told = trio.Event()
-                ours = told if other is session else ours
-                # Told in the session's own time: the request may be cancelled.
-                other.outer.start_soon(
-                    _say_removed, other, backend, server, session.client_name, told
-                )
+            told = other.remove_backend(name, session.client_name)
+            ours = told if other is session else ours
         if ours is not None:
             await ours.wait()
 
@@ -253,10 +248,7 @@ class SessionManager:
                     session.drop_backend(name, "replaced", PATIENCE)
                     session.say_removed(backend.server, BY_CONFIG)
                 else:
-                    session.drop_backend(name, "removed", PATIENCE)
-                    session.outer.start_soon(
-                        _say_removed, session, backend, backend.server, BY_CONFIG, trio.Event()
-                    )
+                    session.remove_backend(name, BY_CONFIG)
             for name, server in wanted.items():
                 if name not in session.backends:
                     session.say_added(server, BY_CONFIG)
@@ -284,16 +276,6 @@ async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
             "and add it again",
             details,
         ) from None
-
-
-async def _say_removed(
-    session: Session, backend: Backend, server: Server, by: str, told: trio.Event
-) -> None:
-    try:
-        await backend.ended.wait()
-        session.say_removed(server, by)
-    finally:
-        told.set()
 
 
 @asynccontextmanager

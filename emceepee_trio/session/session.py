@@ -19,6 +19,7 @@ from .. import logs
 from ..backend.backend import Backend
 from ..backend.callbacks import Abandoned, Kind, LogSource, Params
 from ..backend.client import Client
+from ..backend.process import PATIENCE
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..errors import LimitReached, ServerNotFound, SessionGone
@@ -76,6 +77,8 @@ class Session:
     _running: set[Backend] = attrs.field(factory=set, init=False)
     """Also those without a name: not yet added, or no longer."""
     _requests: int = attrs.field(default=0, init=False)
+    _going: dict[Backend, tuple[str, trio.Event]] = attrs.field(factory=dict, init=False)
+    """Removed, by whom, and an event for when that is told: once it is gone."""
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -131,6 +134,35 @@ class Session:
         if backend is not None:
             backend.leave(reason, patience)
         return backend
+
+    def remove_backend(self, name: str, by: str) -> trio.Event | None:
+        """Take it out at once, for good; told once it is gone. None if there is none."""
+        backend = self.drop_backend(name, "removed", PATIENCE)
+        if backend is None:
+            return None
+        told = trio.Event()
+        self._going[backend] = by, told
+        self.outer.start_soon(self._say_when_gone, backend, told)
+        return told
+
+    async def _say_when_gone(self, backend: Backend, told: trio.Event) -> None:
+        # In the session's own time: the request that wants it may be cancelled.
+        try:
+            await backend.ended.wait()
+            self._say_gone(backend)
+        finally:
+            told.set()
+
+    def _say_gone(self, backend: Backend) -> None:
+        by, told = self._going.pop(backend, ("", None))
+        if told is not None:
+            self.say_removed(backend.server, by)
+            told.set()
+
+    def make_way(self, name: str) -> None:
+        """Another one of that name comes: what was removed is told before, gone or not."""
+        for backend in [going for going in self._going if going.server.name == name]:
+            self._say_gone(backend)
 
     def backend(self, name: str) -> Backend:
         """The backend of that exact name.
@@ -233,6 +265,7 @@ class Session:
             self._at_end.pop()()
 
     def say_added(self, server: Server, by: str) -> None:
+        self.make_way(server.name)
         self.publish(server.name, events.ServerAdded(server.name, server.target, by))
         logs.write("info", "server_added", session=self.id, server=server.name, by=by)
 
