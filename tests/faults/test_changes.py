@@ -131,8 +131,9 @@ async def test_one_that_is_added_while_it_is_removed(connect: Open, journal: Jou
         assert sorted(told) == sorted([*STARTED, *REMOVED, *STARTED])
         names = [s["name"] for s in (await emceepee.says("list_servers"))["servers"]]
         assert names.count("it") == 1
-        removed = [kind for kind in told if kind in REMOVED]
-        assert removed == REMOVED
+        # Its successor may have made it be told as removed before it had ended.
+        stopped, disconnected = (told.index(kind) for kind in REMOVED[:2])
+        assert stopped < disconnected
 
 
 # -- emceepee serve ------------------------------------------------------------------------------
