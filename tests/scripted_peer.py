@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
+import anyio
 import attrs
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
+from emceepee_trio.backend.connect import Streams
 from emceepee_trio.backend.http import SESSION_GONE, HttpTransport
 from emceepee_trio.backend.process import Exit
+from emceepee_trio.config import Server
 
 Item = SessionMessage | Exception
 
@@ -36,8 +41,8 @@ class Peer:
     http: HttpTransport | None
     says: MemoryObjectSendStream[Item]
     hears: MemoryObjectReceiveStream[SessionMessage]
-    is_well: bool
-    greets: bool
+    is_well: bool = True
+    greets: bool = True
     is_open: bool = True
     greeted: bool = False
     requests: dict[int, dict[str, Any]] = attrs.field(factory=dict)
@@ -57,17 +62,19 @@ class Peer:
         if message["method"] not in {"initialize", "tools/call"} and self.is_well:
             self.answer(message["id"], {})
 
-    def say(self, message: dict[str, Any]) -> None:
+    def say(self, message: dict[str, Any]) -> bool:
+        """Whether it could be said."""
         parsed: JSONRPCMessage = jsonrpc_message_adapter.validate_python(message)
         self.says.send_nowait(SessionMessage(parsed))
+        return True
 
     def answer(self, request_id: int, result: dict[str, Any]) -> None:
         self.requests.pop(request_id, None)
         self.say({"jsonrpc": "2.0", "id": request_id, "result": result})
 
-    def refuse(self, request_id: int) -> None:
+    def refuse(self, request_id: int, message: str = "refused") -> None:
         self.requests.pop(request_id, None)
-        error = {"code": -32000, "message": "refused"}
+        error = {"code": -32000, "message": message}
         self.say({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     def greet(self, *, kindly: bool) -> None:
@@ -105,3 +112,32 @@ class Peer:
     def calls(self) -> dict[int, str]:
         """Keys of those without an answer."""
         return {i: self.requests[i]["params"]["name"] for i in self.of("tools/call")}
+
+
+P = TypeVar("P", bound=Peer)
+
+
+@asynccontextmanager
+async def open_peer(
+    server: Server, pid: int, new: Callable[..., P]
+) -> AsyncGenerator[tuple[P, Streams]]:
+    """A transport, and who listens at its other end: what *new* makes of the fields of a peer."""
+    says, reads = anyio.create_memory_object_stream[Item](1000)
+    writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
+    child = http = None
+    if server.transport == "stdio":
+        child = Child(pid)
+    else:
+        http = HttpTransport(server, "s", 1000, restricted=False)
+    peer = new(child, http, says, hears)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.listen)
+        try:
+            yield peer, Streams(reads, writes, process=child, http=http)  # type: ignore[arg-type]  # a scripted one
+        finally:
+            peer.is_open = False
+            if child is not None and child.exit is None:
+                child.exit = Exit(0, None)
+            for end in (says, reads, writes, hears):
+                end.close()
+            nursery.cancel_scope.cancel("closed")

@@ -111,12 +111,15 @@ class Calls:
         return call.slot.peek()
 
     def promote(self, call: Call) -> None:
-        """Make a task of a call that is in flight.
+        """Make a task of a call whose request will not be answered with its outcome.
 
         Raises:
             LimitReached: there are too many; the call is cancelled.
         """
-        if call.slot.is_settled or call.task is not None:
+        if call.task is not None or call.state is CallState.CANCELLED:
+            return
+        if call.slot.is_settled:
+            self._keep(call)
             return
         try:
             self._room_for_task()
@@ -124,8 +127,13 @@ class Calls:
             self._abandon(call, "too many working tasks")
             raise
         call.state = step(CALL, call.state, CallState.PROMOTED)
-        now, created = trio.current_time(), timestamp(self.wall())
-        call.task = Task(
+        call.expires = trio.current_time() + call.ttl
+        call.scope.deadline = min(call.hard_end, call.expires)
+        self._make_task(call)
+
+    def _make_task(self, call: Call) -> Task:
+        created = timestamp(self.wall())
+        task = call.task = Task(
             call.id,
             TaskState.WORKING,
             created,
@@ -135,10 +143,17 @@ class Calls:
             call.args,
             round(call.ttl * 1000),
         )
-        call.expires = now + call.ttl
-        call.scope.deadline = min(call.hard_end, call.expires)
-        self.publish(call.server, events.TaskCreated(call.id, call.tool, call.task.ttl_ms))
+        self.publish(call.server, events.TaskCreated(call.id, call.tool, task.ttl_ms))
         self._log("info", "tool_execution_timeout", call, task_id=call.id)
+        return task
+
+    def _keep(self, call: Call) -> None:
+        """Its outcome came in the very tick in which its client stopped waiting for it."""
+        self._calls[call.id] = call
+        error = call.slot.error
+        fate = TaskState.COMPLETED if error is None else TaskState.FAILED
+        outcome = error if isinstance(error, ToolError) else call.slot.peek()
+        self._finish(call, self._make_task(call), fate, outcome)
 
     def _room_for_task(self) -> None:
         if sum(call.is_working for call in self._calls.values()) >= self.limits.tasks:

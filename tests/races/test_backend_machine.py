@@ -10,27 +10,23 @@ from functools import partial
 from typing import Any, ClassVar
 from unittest import mock
 
-import anyio
 import attrs
 import trio
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from mcp import MCPError
-from mcp.shared.message import SessionMessage
 
 from emceepee_trio.backend import connect
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.client import CHECK, Client, NotRun
 from emceepee_trio.backend.connect import Streams
 from emceepee_trio.backend.health import AGAIN
-from emceepee_trio.backend.http import HttpTransport
-from emceepee_trio.backend.process import Exit
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Reconnect, Retry, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
 from recording import Recorder
-from scripted_peer import Child, Item, Peer
+from scripted_peer import Peer, open_peer
 from trio_machine import TrioMachine
 
 INTERVAL, DELAY, TRIES = 120, 4, 3
@@ -113,26 +109,10 @@ class Supervision(TrioMachine):
             await trio.sleep_forever()
         if mood == "fails":
             raise OSError(11, "cannot be opened today")
-        says, reads = anyio.create_memory_object_stream[Item](1000)
-        writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
-        child = http = None
-        if server.transport == "stdio":
-            child = Child(next(self.numbers))
-        else:
-            http = HttpTransport(server, "s", 1000, restricted=False)
-        peer = Peer(child, http, says, hears, self.is_well, greets=mood == "greets")
-        self.peers.append(peer)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(peer.listen)
-            try:
-                yield Streams(reads, writes, process=child, http=http)  # type: ignore[arg-type]  # a scripted one
-            finally:
-                peer.is_open = False
-                if child is not None and child.exit is None:
-                    child.exit = Exit(0, None)
-                for end in (says, reads, writes, hears):
-                    end.close()
-                nursery.cancel_scope.cancel("closed")
+        new = partial(Peer, is_well=self.is_well, greets=mood == "greets")
+        async with open_peer(server, next(self.numbers), new) as (peer, streams):
+            self.peers.append(peer)
+            yield streams
 
     @initialize(once=st.booleans(), again=st.sampled_from([1, 1, 1, 0]))
     def begin(self, once: bool, again: int) -> None:

@@ -153,15 +153,36 @@ async def test_a_call_is_promoted_once(autojump_clock: MockClock) -> None:
         assert world.told.types == ["task_created"]
 
 
-async def test_what_is_over_is_not_promoted(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("succeeds", [True, False])
+async def test_what_is_over_is_found_as_a_task_by_who_stopped_waiting_for_it(
+    succeeds: bool, autojump_clock: MockClock
+) -> None:
     async with open_calls() as world:
         peer = Peer()
         call = world.begin(peer)
-        peer.answer.set(RESULT)
+        if succeeds:
+            peer.answer.set(RESULT)
+        else:
+            peer.answer.fail(ExecutionFailed("no"))
         await call.slot.wait()
         world.calls.promote(call)
+        world.calls.promote(call)
+        fate = "completed" if succeeds else "failed"
+        assert world.told.types == ["task_created", f"task_{fate}"]
+        assert world.calls.get(call.id) is call
+        assert [task.status.value for task in world.calls.tasks()] == [fate]
+        await trio.sleep(world.calls.limits.finished_task_ms / 1000 + 1)
+        assert world.calls.tasks() == []
+
+
+async def test_what_was_cancelled_is_not_promoted(autojump_clock: MockClock) -> None:
+    async with open_calls() as world:
+        call = world.begin(Peer())
+        with trio.move_on_after(1):
+            await world.calls.wait(call, 5)
+        world.calls.promote(call)
         assert call.task is None
-        assert await world.calls.wait(call, 5) is RESULT
+        assert world.told.said == []
 
 
 async def test_the_hard_end_comes_before_the_promotion(autojump_clock: MockClock) -> None:

@@ -1,0 +1,168 @@
+"""What may happen in the world, each without a checkpoint, so that it may happen beside others.
+
+Each says first what those whom it concerns may become, and returns what is to be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from hypothesis import strategies as st
+
+from world import Held, Host, Place
+from world_model import Call, Question, Timer
+from world_steps import TASKS, Act, Steps
+
+
+class Acts(Steps):
+    # -- what there is to act on
+
+    def tasks_known(self) -> list[tuple[Place, Call]]:
+        return [(p, call) for p in self.places for call in p.life.calls if call.task_id]
+
+    def connected(self) -> list[tuple[Place, Host]]:
+        return [(place, host) for place in self.places for host in self.hosts_of(place)]
+
+    # -- what may happen
+
+    def answers(self, call: Call, host: Host, request_id: int) -> Act:
+        call.may("returned", "answer")
+        return partial(
+            host.answer, request_id, {"content": [{"type": "text", "text": f"{call.key} done"}]}
+        )
+
+    def refuses(self, call: Call, host: Host, request_id: int) -> Act:
+        call.may("failed", "refusal")
+        return partial(host.refuse, request_id, call.key)
+
+    def dies(self, place: Place, host: Host) -> Act:
+        place.life.loses(host.server, lambda c: self.host_of(c.key) is host, "lost")
+        return host.end
+
+    def withdraws(self, place: Place, question: Question) -> Act:
+        host, number, _ = place.asked[question]
+        question.may("cancelled", "withdrawn")
+        return partial(host.notify, "cancelled", requestId=number)
+
+    def cancels_request(self, place: Place, held: Held) -> Act:
+        if held.call is not None and held.what == "call":
+            held.call.may("cancelled", "client")
+        return self.touching(place, partial(self.cancel, place, held, "changed my mind"))
+
+    def gives_up(self, place: Place, held: Held) -> Act:
+        if held.call is not None and held.what == "call" and held.call.fate == "in_flight":
+            held.call.may("working", "gave up")
+            if len(place.life.of("working", "in_flight")) > TASKS:
+                held.call.may("cancelled", "limit")
+        return self.touching(place, partial(self.cancel, place, held, "request timed out"))
+
+    def cancel(self, place: Place, held: Held, reason: str) -> None:
+        held.is_cancelled = True
+        place.client.cancel(held.id, reason=reason)
+
+    def cancels_task(self, place: Place, call: Call) -> Act:
+        if call.fate == "working":
+            call.may("cancelled", "cancel_task")
+        tool = partial(place.start, "reply", "cancel_task", task_id=call.task_id)
+        return self.replied(place, "cancelled", call, tool)
+
+    def responds(self, place: Place, question: Question, *, kindly: bool) -> Act:
+        fate, reply = "declined", {"action": "decline"}
+        tool = "respond_to_elicitation"
+        if question.kind == "sampling":
+            fate, tool = "completed", "respond_to_sampling"
+            reply = {"content": f"{place.life.secret} sampled", "model": "m"}
+        elif kindly:
+            fate = "accepted"
+            reply = {"action": "accept", "content": {"say": place.life.secret}}  # type: ignore[dict-item]  # JSON
+        question.may(fate, "client")
+        start = partial(place.start, "reply", tool, request_id=question.id, **reply)
+        return self.replied(place, fate, question, start)
+
+    def cancels_question(self, place: Place, question: Question) -> Act:
+        question.may("cancelled", "client")
+        kind = "elicitation" if question.kind == "elicitation" else "sampling"
+        tool = f"cancel_{kind}_request"
+        start = partial(place.start, "reply", tool, request_id=question.id)
+        return self.replied(place, "cancelled", question, start)
+
+    def replied(
+        self, place: Place, fate: str, thing: Call | Question, start: Callable[[], Held]
+    ) -> Act:
+        return self.touching(place, lambda: place.replies.append((fate, thing, start())))
+
+    def speaks(self, place: Place, host: Host) -> Act:
+        key = f"{place.life.secret} notice-{next(self.numbers)}"
+
+        def speak() -> None:
+            host.notify("message", level="info", data=key)
+            if host.notify("vendor", key=key):
+                place.life.notices.append(key)
+
+        return speak
+
+    def deletes_timer(self, place: Place, timer: Timer) -> Act:
+        timer.may("deleted")
+        return self.touching(place, partial(place.start, "look", "delete_timer", timer_id=timer.id))
+
+    def joins_again(self, place: Place) -> Act:
+        """What it waits for, it does no more; its calls become tasks."""
+        for call in place.life.of("in_flight"):
+            call.may("working", "rejoin")
+            call.may("cancelled", "limit")
+        for held in place.held:
+            held.is_cancelled = True
+        self.rejoining.append(place)
+        return self.touching(place, partial(self.mcp.nursery.start_soon, place.client.rejoin))
+
+    def ticks(self) -> Act:
+        for place in self.places:
+            place.life.pass_to(self.now + 1, TASKS)
+        return partial(self.clock.jump, 1)
+
+    def ends(self, place: Place) -> Act:
+        self.ending.add(place.session.id)
+        return place.client.delete
+
+    def touching(self, place: Place, act: Act) -> Act:
+        place.life.used_at = self.now
+        return act
+
+    def lose(self, name: str, principal: str | None) -> None:
+        for place in self.places:
+            if principal in (None, place.life.principal):
+                place.life.loses(name, lambda _: True, "removed")
+
+    def rival(self, data: st.DataObject, kind: int) -> Act | None:
+        def pick(found: list[Any]) -> Any:
+            return data.draw(st.sampled_from(found)) if found else (None,) * 4
+
+        if kind <= 2 and (it := pick(self.running()))[0]:
+            return self.refuses(*it[1:]) if kind == 2 else self.answers(*it[1:])
+        if kind == 3 and (it := pick(self.connected()))[0]:
+            return self.dies(*it)
+        if kind in {4, 5}:
+            held = [(p, h) for p in self.places for h in p.held if not h.is_cancelled]
+            if (it := pick(held))[0]:
+                return self.gives_up(*it) if kind == 4 else self.cancels_request(*it)
+        if kind == 6 and (it := pick(self.tasks_known()))[0]:
+            return self.cancels_task(*it)
+        if kind in {7, 8} and (it := pick(self.questions()))[0]:
+            if kind == 7:
+                return self.responds(*it, kindly=data.draw(st.booleans()))
+            return self.cancels_question(*it) if data.draw(st.booleans()) else self.withdraws(*it)
+        if kind == 9:
+            return self.ticks()
+        if kind == 10 and (it := pick(self.connected()))[0]:
+            return self.speaks(*it)
+        timers = [(place, timer) for place in self.places for timer in place.life.timers]
+        if kind == 11 and (it := pick(timers))[0]:
+            return self.deletes_timer(*it)
+        places = [(place,) for place in self.places if place not in self.rejoining]
+        if kind == 12 and (it := pick(places))[0]:
+            return self.joins_again(*it)
+        if kind == 13 and (it := pick(places))[0]:
+            return self.ends(*it)
+        return None

@@ -1,0 +1,100 @@
+"""What must be true of the world after every step, and when it ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis.stateful import invariant
+
+from emceepee_trio.session.manager import LEAVING
+from world_acts import Acts
+from world_steps import CALLS, IDLE, KEPT, QUESTIONS, TASKS
+
+
+class Truths(Acts):
+    @invariant()
+    def every_event_is_told_once_or_waits_to_be(self) -> None:
+        for place in self.places:
+            told = [fact for fact in place.told.values() if fact is not None]
+            assert Counter(told + place.pending()) == place.life.facts()
+            notices = [about for kind, about in told if kind == "notification"]
+            assert notices == place.life.notices[: len(notices)]
+            waits = any(held.what == "await" for held in place.held)
+            assert not (waits and place.session.events.has_pending)
+            assert all(h.until > self.now for h in place.held if h.what == "await")
+
+    @invariant()
+    def nothing_crosses(self) -> None:
+        by_session = {place.session.id: place.life for place in self.places}
+        for host in self.hosts.all:
+            if (life := by_session.get(host.session)) is not None:
+                for secret in self.secrets_of_others(life):
+                    assert secret not in host.heard
+
+    @invariant()
+    def everybody_has_their_servers_and_nobody_else(self) -> None:
+        for place in self.places:
+            names = self.names.of(place.life.principal)
+            assert place.session.backends.keys() == names
+            standing = Counter(host.server for host in self.hosts_of(place))
+            assert standing.keys() <= names
+            assert not standing or max(standing.values()) == 1
+
+    @invariant()
+    def nobody_waits_for_nothing(self) -> None:
+        for place, call in self.calls("in_flight", "working"):
+            host = self.host_of(call.key)
+            if host is not None:
+                assert host.is_open
+                assert host.request_of(call.key) is not None
+            else:  # it waits for a connection, and there is none to wait for
+                assert not self.hosts_of(place, call.server)
+        for place, question in self.questions():
+            assert not question.is_open or place.asked[question][0].is_open
+
+    @invariant()
+    def who_is_gone_has_left_nothing(self) -> None:
+        living = {place.session.id for place in self.places}
+        manager = self.mcp.manager
+        assert {session.id for session in manager.sessions()} == living
+        assert self.mcp.endpoint._clients.keys() == living
+        assert len(manager._nursery.child_tasks) == len(living)
+        for host in self.hosts.all:
+            assert not host.is_open or host.session in living
+
+    @invariant()
+    def bounds_hold(self) -> None:
+        for place in self.places:
+            calls, session = place.session.calls, place.session
+            assert len(calls.working()) == len(place.life.of("working")) <= TASKS
+            assert len(place.life.of("in_flight")) <= CALLS
+            assert len(session.questions._open) == len(place.life.open_questions()) <= QUESTIONS
+            active = [timer for timer in place.life.timers if timer.status == "active"]
+            assert len(session.timers.list(include_inactive=False)) == len(active)
+            held = [held for held in place.held if held.what in {"await", "fetch"}]
+            assert session.waiters == len(held)
+            for call in place.life.calls:
+                kept = call.task_id is not None and self.now < call.over_at + KEPT
+                assert kept == (call.key in {task.args["key"] for task in calls.tasks()})
+            assert place.held or place.life.has_work() or self.now < place.life.used_at + 2 * IDLE
+
+    def teardown(self) -> None:
+        try:
+            if self._send is not None and self._outcome is None:
+                self.the_daemon_drains()
+        finally:
+            super().teardown()
+
+    def the_daemon_drains(self) -> None:
+        """Whoever only waits is let go at once; then everything ends, and nothing is left."""
+        self.do_sync(self.mcp.endpoint.drain)
+        for place in self.places:
+            assert all(
+                held.what in {"call", "reply", "look"} for held in place.held if held.is_open
+            )
+        refused = self.do(lambda: self.mcp.client().initialize())
+        assert refused.status == 503
+        self.do_sync(self.mcp.manager.close)
+        self.pass_time(round(LEAVING) + 1)
+        assert not any(host.is_open for host in self.hosts.all)
+        assert self.count_tasks() == self.tasks
