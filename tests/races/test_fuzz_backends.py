@@ -36,7 +36,7 @@ QUICK = Limits(message=SMALL, execute_timeout_ms=150, list_patience_ms=100)
 """For servers that answer in real time, or not."""
 LIMITS = Limits(message=SMALL, execute_timeout_ms=2000, question_timeout_ms=5000)
 GUARD = 60
-FEWER = settings(max_examples=max(10, settings().max_examples // 5))
+FEWER = settings(max_examples=max(10, settings().max_examples // 10))
 """Each of these takes as long as many of the others."""
 
 # -- what it says --------------------------------------------------------------------------------
