@@ -33,6 +33,8 @@ NONSENSE: list[tuple[bytes, Any, int]] = [
     (b"\xff\xfe\x00", None, PARSE_ERROR),
     (b'"\xc3\x28"', None, PARSE_ERROR),
     (b"[" * 100_000, None, PARSE_ERROR),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": NaN}}', None, PARSE_ERROR),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": 1e999}}', None, PARSE_ERROR),
     (b"7", None, INVALID_REQUEST),
     (b'"ping"', None, INVALID_REQUEST),
     (b"null", None, INVALID_REQUEST),

@@ -36,7 +36,7 @@ QUICK = Limits(message=SMALL, execute_timeout_ms=150, list_patience_ms=100)
 """For servers that answer in real time, or not."""
 LIMITS = Limits(message=SMALL, execute_timeout_ms=2000, question_timeout_ms=5000)
 GUARD = 60
-FEWER = settings(max_examples=max(10, settings().max_examples // 5))
+FEWER = settings(max_examples=max(10, settings().max_examples // 10))
 """Each of these takes as long as many of the others."""
 
 # -- what it says --------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class World:
 
     async def use(self, server: str, **entry: Any) -> None:
         """Everything that can be done with a server, and all that it may have asked for."""
-        entry |= {"connect_timeout_ms": 300, "keep_on_failure": True}
+        entry |= {"connect_timeout_ms": 1000, "keep_on_failure": True}
         added = await self.call("add_server", name=server, **entry)
         for tool, arguments in BAD if added.get("status") == "connected" else BAD[:2]:
             await self.call(tool, server=server, **arguments)
@@ -190,8 +190,9 @@ class World:
 
     async def undisturbed(self) -> None:
         for client in (self.client, self.neighbour):
-            args = {"server": "good", "tool": "echo", "args": {"text": "mine"}}
-            content = (await client.call("execute_tool", **args))["content"]
+            asked: Json = {"server": "good", "tool": "echo", "args": {"text": "mine"}}
+            asked["timeout_ms"] = GUARD * 1000
+            content = (await client.call("execute_tool", **asked))["content"]
             assert "mine" in content[0]["text"]
         # What he hears is of his own server.
         said = await self.neighbour.call("await_activity", timeout_ms=0)
