@@ -195,6 +195,33 @@ def test_a_loss_and_the_answer_to_a_task(loss: str) -> None:
     assert len(set(in_many_orders(race, ORDERS))) == 2
 
 
+def test_a_cancellation_and_the_answer_to_a_task() -> None:
+    """The server is told to stop exactly if its answer does not count."""
+
+    async def race(order: int) -> bool:
+        async with open_world(server()) as world:
+            peer, calls = world.peer, world.one.calls
+            await world.call(timeout_ms=0)
+            await wait_all_tasks_blocked()
+            (request_id,) = peer.calls
+            (task,) = calls.tasks()
+            won: list[bool] = []
+            early, later = lateness(order)
+            answer = partial(peer.answer, request_id, RESULT)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(at_the_moment, answer, early)
+                nursery.start_soon(
+                    at_the_moment, lambda: won.append(calls.cancel(task.task_id)[0]), later
+                )
+            await trio.sleep(1)
+            assert (task.status is TaskState.CANCELLED) == won[0]
+            # An answer that was read already and came too late needs no stop.
+            assert peer.cancelled in ([request_id], []) if won[0] else peer.cancelled == []
+            return bool(peer.cancelled)
+
+    assert set(in_many_orders(race, ORDERS)) == {True, False}
+
+
 @each_loss
 def test_a_loss_and_the_answer_to_a_question(loss: str) -> None:
     """The client's answer counts, or the question is told to have expired; never both."""
