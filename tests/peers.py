@@ -55,6 +55,8 @@ class Peer:
     """Those without an answer, by id."""
     began: list[str] = attrs.field(factory=list)
     """Tools of all calls that ever came."""
+    cancelled: list[int] = attrs.field(factory=list)
+    """Requests that nobody of ours waits for any more."""
     answers: list[dict[str, Any]] = attrs.field(factory=list)
     """To questions of ours."""
     on_call: Callable[[Peer, int], object] = lambda peer, request_id: None
@@ -66,6 +68,8 @@ class Peer:
                 self.answers.append(message)
             elif "id" in message:
                 self._asked(message)
+            elif message["method"] == "notifications/cancelled":
+                self.cancelled.append(message["params"]["requestId"])
 
     def _asked(self, message: dict[str, Any]) -> None:
         request_id = message["id"]

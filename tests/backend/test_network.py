@@ -11,6 +11,7 @@ import trio
 import trio.socket
 from mcp import MCPError
 
+from emceepee_trio.backend.network import Restricted
 from emceepee_trio.config import Reconnect
 from emceepee_trio.errors import ConnectFailed, Denied
 from emceepee_trio.model.events import ServerDisconnected
@@ -233,3 +234,15 @@ async def test_an_address_is_connected_to_but_the_name_is_what_tls_is_told(names
             nursery.cancel_scope.cancel()
     assert set(names.asked) == {NAME}
     assert NAME.encode() in hello[0]
+
+
+async def test_a_name_is_asked_for_once_and_what_was_judged_is_connected_to(names: Names) -> None:
+    names.answers = [[LOOPBACK], [METADATA]]
+    with trio.fail_after(GUARD):
+        (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+        async with listener:
+            port = listener.socket.getsockname()[1]
+            stream = await Restricted().connect_tcp(NAME, port)
+            await (await listener.accept()).aclose()
+            await stream.aclose()
+    assert names.asked == [NAME]

@@ -117,6 +117,22 @@ def test_an_event_and_a_client_that_leaves(leaves: str, quick: bool, version: st
     assert len(found) == 2 or leaves == "drains"
 
 
+def test_an_event_and_the_beginning_of_a_wait_for_it() -> None:
+    async def race(order: int) -> str:
+        async with open_world() as world:
+            client = await world.joined()
+            await trio.sleep_until(MOMENT)
+            waiting = client.tool("await_activity", timeout_ms=900_000)
+            await hop(order % 40)
+            happen(client, 1)
+            await trio.sleep(1)
+            assert told(waiting.messages) == [1]
+            (trigger,) = said(waiting)["triggers"]
+            return str(trigger["type"])
+
+    assert {*in_many_orders(race)} == {"event", "immediate"}
+
+
 def test_an_event_and_two_who_wait() -> None:
     """Both are woken; one of them has it."""
 

@@ -205,11 +205,12 @@ async def test_after_its_patience_only_the_slowest_reader_is_dropped(
     slow, quick = streams.new(), streams.new()
     slow_reader, quick_reader = slow.open_reader(), quick.open_reader()
     fill(streams, slow, "a", "b", "c")
-    async with trio.open_nursery() as nursery:
-        fill(streams, quick, "d")
-        nursery.start_soon(streams.wait_for_room)
-        await trio.sleep(WRITER_PATIENCE - 1)
-        fill(streams, quick, "e")
+    with trio.fail_after(10 * WRITER_PATIENCE):
+        async with trio.open_nursery() as nursery:
+            fill(streams, quick, "d")
+            nursery.start_soon(streams.wait_for_room)
+            await trio.sleep(WRITER_PATIENCE - 1)
+            fill(streams, quick, "e")
     assert not slow_reader.is_current
     assert quick_reader.is_current
     assert await read(quick_reader, 2) == ["d", "e"]

@@ -281,10 +281,12 @@ async def test_who_waits_in_another_nursery_is_let_go(autojump_clock: MockClock)
         ended: list[str] = []
         session.at_end(lambda: ended.append("first"))
         session.at_end(lambda: ended.append("second"))
-        async with trio.open_nursery() as requests:
-            requests.start_soon(session.events.triggers.wait_after, session.events.triggers.last)
-            await wait_all_tasks_blocked()
-            manager.end(session, "DELETE")
-            assert sorted(ended) == ["first", "second"]
-            manager.end(session, "again")
+        triggers = session.events.triggers
+        with trio.fail_after(60):
+            async with trio.open_nursery() as requests:
+                requests.start_soon(triggers.wait_after, triggers.last)
+                await wait_all_tasks_blocked()
+                manager.end(session, "DELETE")
+                assert sorted(ended) == ["first", "second"]
+                manager.end(session, "again")
         assert len(ended) == 2

@@ -44,6 +44,13 @@ class Asked:
             except MCPError as error:
                 self.got.append(error.error.message)
 
+    def cancel(self) -> bool:
+        """Whether the client was told that its cancellation counts."""
+        for question in self.questions.open("elicitation"):
+            self.questions.cancel(question, "not today")
+            return True
+        return False
+
     def answer(self) -> bool:
         """Whether the client was told that its answer counts."""
         for question in self.questions.open("elicitation"):
@@ -126,6 +133,45 @@ def test_two_answers_to_one_question() -> None:
         assert asked.told.types == ["elicitation_request"]
 
     in_many_orders(race)
+
+
+def test_an_answer_and_the_cancellation_of_its_question() -> None:
+    async def race(order: int) -> str:
+        said: dict[str, bool] = {}
+        early, later = (0, late(order)) if order % 2 else (late(order), 0)
+        asked = await meet(
+            lambda asked: [
+                (at_the_moment, (lambda: said.update(answered=asked.answer()), early)),
+                (at_the_moment, (lambda: said.update(cancelled=asked.cancel()), later)),
+            ],
+            patience=60,
+        )
+        (fate,) = (rival for rival, counts in said.items() if counts)
+        assert asked.got == [{"action": "accept" if fate == "answered" else "cancel"}]
+        cancelled = ["elicitation_cancelled"] * (fate == "cancelled")
+        assert asked.told.types == ["elicitation_request", *cancelled]
+        return fate
+
+    assert set(in_many_orders(race)) == {"answered", "cancelled"}
+
+
+def test_a_cancellation_and_the_expiry_of_its_question() -> None:
+    async def race(order: int) -> bool:
+        counts: list[bool] = []
+
+        def rivals(asked: Asked) -> list[Rival]:
+            cancel = lambda: counts.append(asked.cancel())  # noqa: E731
+            if order % 2:
+                return [(just_before, (mock_clock(), cancel, late(order)))]
+            return [(at_the_moment, (cancel, late(order)))]
+
+        asked = await meet(rivals)
+        fate = "cancelled" if counts == [True] else "expired"
+        assert asked.told.types == ["elicitation_request", f"elicitation_{fate}"]
+        assert (asked.got == [{"action": "cancel"}]) == counts[0]
+        return counts[0]
+
+    assert set(in_many_orders(race)) == {True, False}
 
 
 def test_a_timer_that_fires_and_its_deletion() -> None:

@@ -1,114 +1,38 @@
-"""Servers that come, go and are lost in the very tick of a call, of its answer, of our answer.
+"""Servers that go and are lost in the very tick of a call, of its answer, of an answer of ours.
 
 Whatever wins, everybody is told the same: who called, the events, and the server itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import attrs
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from emceepee_trio.config import Config, Server
+from connected import (
+    World,
+    dies,
+    open_world,
+    reconnects,
+    reload_removes,
+    reload_replaces,
+    server,
+    session_ends,
+    tool_removes,
+)
+from emceepee_trio.config import Server
 from emceepee_trio.errors import NotFound, ToolError
 from emceepee_trio.model.states import QuestionState, TaskState
-from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.session.session import Session
-from emceepee_trio.tools.registry import TOOLS, Request
 from parts import MOMENT, at_the_moment, hop, in_many_orders
-from peers import Peer, Peers
+from peers import Peers
 from principals import data, told
 
 RESULT: dict[str, Any] = {"content": [], "isError": False}
 ORDERS = 100
-
-
-def server(version: str = "1", name: str = "x") -> Server:
-    return Server(name, command="program", args=(version,), era="handshake")
-
-
-@attrs.define(eq=False)
-class World:
-    """Three sessions of one principal, all connected to a server "x" unless there is none."""
-
-    manager: SessionManager
-    peers: Peers
-    one: Session
-    two: Session
-    onlooker: Session
-
-    @property
-    def peer(self) -> Peer:
-        """Of the first session, which was the first to connect."""
-        return self.peers.all[0]
-
-    async def call(self, tool: str = "dig", **arguments: Any) -> Any:
-        """The result, or the error."""
-        request = Request(self.one, self.manager)
-        asked = {"server": "x", "tool": tool, **arguments}
-        try:
-            reply = await TOOLS.get("execute_tool").call(request, asked)
-        except ToolError as error:
-            return error
-        return reply.result
-
-    def check_servers(self) -> None:
-        """Each session has just the servers that it should have, and no connection is left over."""
-        visible = self.manager.registry.visible("ada")
-        sessions = self.manager.sessions()
-        for session in sessions:
-            assert {n: b.server for n, b in session.backends.items()} == visible
-            assert {*session.backends.values()} == session._running
-        assert len(self.peers.open()) == len(visible) * len(sessions)
-
-
-@asynccontextmanager
-async def open_world(*servers: Server, peers: Peers | None = None) -> AsyncGenerator[World]:
-    peers = peers or Peers()
-    with peers.in_place():
-        async with open_sessions(Config(servers=servers)) as manager:
-            sessions = []
-            for name in ("one", "two", "onlooker"):
-                session = await manager.ensure(name, "ada")
-                for backend in session.backends.values():
-                    await backend.connection()
-                sessions.append(session)
-            yield World(manager, peers, *sessions)
-
-
-def reload_replaces(world: World) -> None:
-    world.manager.reload(Config(servers=(server("2"),)))
-
-
-def reload_removes(world: World) -> None:
-    world.manager.reload(Config())
-
-
-def tool_removes(world: World) -> None:
-    world.two.inner.start_soon(world.manager.remove_server, world.two, "x")
-
-
-def dies(world: World) -> None:
-    world.peer.end()
-
-
-def reconnects(world: World) -> None:
-    async def reconnect() -> None:
-        with suppress(ToolError):  # the world ends, perhaps before it is connected
-            await world.one.backends["x"].reconnect()
-
-    world.one.outer.start_soon(reconnect)
-
-
-def session_ends(world: World) -> None:
-    world.manager.end(world.one, "DELETE")
-
 
 LOSSES: Mapping[str, Callable[[World], None]] = {
     act.__name__: act
@@ -195,6 +119,33 @@ def test_a_loss_and_the_answer_to_a_task(loss: str) -> None:
     assert len(set(in_many_orders(race, ORDERS))) == 2
 
 
+def test_a_cancellation_and_the_answer_to_a_task() -> None:
+    """The server is told to stop exactly if its answer does not count."""
+
+    async def race(order: int) -> bool:
+        async with open_world(server()) as world:
+            peer, calls = world.peer, world.one.calls
+            await world.call(timeout_ms=0)
+            await wait_all_tasks_blocked()
+            (request_id,) = peer.calls
+            (task,) = calls.tasks()
+            won: list[bool] = []
+            early, later = lateness(order)
+            answer = partial(peer.answer, request_id, RESULT)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(at_the_moment, answer, early)
+                nursery.start_soon(
+                    at_the_moment, lambda: won.append(calls.cancel(task.task_id)[0]), later
+                )
+            await trio.sleep(1)
+            assert (task.status is TaskState.CANCELLED) == won[0]
+            # An answer that was read already and came too late needs no stop.
+            assert peer.cancelled in ([request_id], []) if won[0] else peer.cancelled == []
+            return bool(peer.cancelled)
+
+    assert set(in_many_orders(race, ORDERS)) == {True, False}
+
+
 @each_loss
 def test_a_loss_and_the_answer_to_a_question(loss: str) -> None:
     """The client's answer counts, or the question is told to have expired; never both."""
@@ -237,77 +188,6 @@ def test_a_loss_and_the_answer_to_a_question(loss: str) -> None:
         return counts[0]
 
     assert set(in_many_orders(race, ORDERS)) == {True, False}
-
-
-def removes(world: World) -> None:
-    async def remove() -> None:
-        with suppress(ToolError):  # there is none, yet or any more
-            await world.manager.remove_server(world.two, "x")
-
-    world.two.inner.start_soon(remove)
-
-
-def adds(world: World, version: str = "1", name: str = "x") -> None:
-    async def add() -> None:
-        with suppress(ToolError):  # as a rival wants it
-            await world.manager.add_server(world.two, server(version, name), keep_on_failure=False)
-
-    world.two.inner.start_soon(add)
-
-
-RIVALS: Mapping[str, Callable[[World], None]] = {
-    "it is removed": removes,
-    "it is added, too": adds,
-    "another one of that name is added": lambda world: adds(world, "2"),
-    "another one is added": lambda world: adds(world, name="y"),
-    "another one of that name is configured": reload_replaces,
-    "everything is read again": reload_removes,
-    "its session ends": session_ends,
-    "another session ends": lambda world: world.manager.end(world.two, "DELETE"),
-}
-
-
-COME_AND_GO = ("server_added", "server_removed")
-
-
-@pytest.mark.parametrize("rival", RIVALS)
-@pytest.mark.parametrize("known", [False, True])
-def test_a_server_that_is_added_and(rival: str, known: bool) -> None:
-    """Whatever comes in between, it is there for all sessions in the end or for none."""
-
-    async def race(order: int) -> None:
-        async with open_world() as world:
-            if known:
-                await world.manager.add_server(world.one, server(), keep_on_failure=False)
-            got: list[Any] = []
-
-            async def add(hops: int) -> None:
-                await trio.sleep_until(MOMENT)
-                await hop(hops)
-                new = server("3" if known else "1")
-                try:
-                    client, _ = await world.manager.add_server(
-                        world.one, new, keep_on_failure=False
-                    )
-                except ToolError as error:
-                    got.append(error)
-                else:
-                    got.append(client)
-
-            early, later = (order % 9, 0) if order % 2 else (0, order % 48)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(add, early)
-                nursery.start_soon(at_the_moment, lambda: RIVALS[rival](world), later)
-            await trio.sleep(60)
-            assert len(got) == 1
-            world.check_servers()
-            # Who only looks on hears of every coming and going, in turn.
-            for name in ("x", "y"):
-                heard = [e for e in told(world.onlooker, name) if e in COME_AND_GO]
-                assert heard == [COME_AND_GO[n % 2] for n in range(len(heard))]
-                assert len(heard) % 2 == (name in world.onlooker.backends)
-
-    in_many_orders(race, ORDERS // 2)
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
