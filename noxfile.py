@@ -81,7 +81,7 @@ def races(session: nox.Session) -> None:
         )
     else:
         skip_if_empty(session, "tests/races")
-        pytest(session, "-m", "races", *args)
+        pytest(session, "-n", "auto", "-m", "races", *args)
 
 
 @nox.session
