@@ -82,7 +82,8 @@ class HttpTransport:
             limit = min(limit, OLD_EVENT)
         failed = functools.partial(self.failed, request.method, mid_stream=is_stream)
         post = posting.get()
-        response.stream = Body(response.stream, limit, failed, is_stream, post)
+        is_success = response.is_success
+        response.stream = Body(response.stream, limit, failed, is_stream, is_success, post)
         if request.method == "DELETE":
             if request.headers.get(SESSION_ID) == self.session_id:
                 self.deleted = status

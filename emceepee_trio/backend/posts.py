@@ -105,6 +105,7 @@ class Body(httpx2.AsyncByteStream):
     _limit: int
     _failed: Callable[[httpx2.RequestError], None]
     _is_stream: bool
+    _is_success: bool
     _post: Post | None
     """What it answers, if that is one of our calls."""
     _chunks: AsyncIterator[bytes] = attrs.field(init=False)
@@ -121,7 +122,9 @@ class Body(httpx2.AsyncByteStream):
         if self._post is None or self._post.id is None:
             return await self._next()
         with self._post.waiting():
-            return await self._next() if self._is_stream else await self._whole(self._post)
+            if self._is_success and not self._is_stream:
+                return await self._whole(self._post)
+            return await self._next()
         return self._post.event()
 
     async def _next(self) -> bytes:

@@ -295,6 +295,10 @@ async def nobodys(request: Request, reply: Reply) -> None:
     await reply.json({"jsonrpc": "2.0", "id": None, "error": error})
 
 
+async def too_busy(request: Request, reply: Reply) -> None:
+    await reply.json({"detail": "come back later"}, 429)
+
+
 async def a_notice(request: Request, reply: Reply) -> None:
     await reply.json({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
 
@@ -309,6 +313,7 @@ async def a_notice(request: Request, reply: Reply) -> None:
         (somebody_elses, "no answer to this request"),
         (nobodys, "too busy"),
         (a_notice, "no answer to this request"),
+        (too_busy, "error response"),
     ],
 )
 async def test_what_is_no_answer_over_http_fails_its_call(
