@@ -131,6 +131,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def mutations(session: nox.Session) -> None:
+    """Plant known bugs and see that the tests catch each; the table goes into the documentation."""
+    session.install(".", *group("tests"))
+    session.run("python", "tests/planting.py", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """The benchmarks, each a table on stdout: all of them, or those named; with the arguments."""
     session.install(".")

@@ -1,0 +1,157 @@
+"""Bugs of what clients connect to, and of how their tools answer."""
+
+from __future__ import annotations
+
+from . import mutant
+
+FRONT = (
+    # Who may
+    mutant(
+        "the id of a session is enough, whoever names it",
+        "front/http.py",
+        " or session is None or session.principal != principal:\n",
+        " or session is None:\n",
+        "front/test_http.py::test_a_session_is_unknown_to_every_other_principal",
+    ),
+    mutant(
+        "a client that names no session of ours is not told to begin again",
+        "front/http.py",
+        '            raise Refused(404, "no such session; initialize a new one")\n',
+        '            raise Refused(400, "no such session; initialize a new one")\n',
+        "front/test_http.py::test_a_session_is_unknown_to_every_other_principal",
+    ),
+    mutant(
+        "a page from anywhere may call if it claims to come from here",
+        "front/security.py",
+        "        if host is None or not self._is_ours(host, _server(scope)):\n",
+        "        if host is None:\n",
+        "front/test_security.py::test_evil_that_calls_us_evil_may_not",
+    ),
+    # Sessions and their dispatchers
+    mutant(
+        "clients share the requests that are under way",
+        "front/clients.py",
+        "    _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)\n",
+        "    _exchanges: dict[RequestId, Exchange] = attrs.field(default={}, init=False)\n",
+        "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
+    ),
+    mutant(
+        "clients share a dispatcher",
+        "front/clients.py",
+        "        factory=lambda: anyio.create_memory_object_stream[Any](BACKLOG), init=False\n",
+        "        default=anyio.create_memory_object_stream[Any](BACKLOG), init=False\n",
+        "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
+    ),
+    mutant(
+        "calls end with the connection that has made them",
+        "front/clients.py",
+        "        self.front.give_up()\n",
+        "",
+        "front/test_rejoin.py::test_calls_in_flight_become_tasks_at_once",
+    ),
+    mutant(
+        "a client that only stopped waiting loses its call",
+        "front/mcp.py",
+        "        if _GAVE_UP.search(reason):\n",
+        "        if False:\n",
+        "front/test_cancellation.py::test_a_client_that_gave_up_finds_its_result_later",
+    ),
+    mutant(
+        "a session ends with the stream that listens to it",
+        "front/http.py",
+        "                    await copy(reader, send, is_primed=incarnation.is_primed)\n"
+        "        finally:\n            reader.close()\n\n\n",
+        "                    await copy(reader, send, is_primed=incarnation.is_primed)\n"
+        "        finally:\n            reader.close()\n"
+        '            self.manager.end(client.session, "closed")\n\n\n',
+        "front/test_clients.py::test_what_nobody_listens_to_waits_for_somebody",
+    ),
+    # Streams
+    mutant(
+        "the id of an event in a stream of somebody else leads to a stream",
+        "front/streams.py",
+        "        stream = self._streams.get(found[1]) if found else None\n",
+        "        stream = self._streams.get(found[1], self.standalone) if found else None\n",
+        "front/test_clients.py::test_an_id_of_another_session_is_refused",
+    ),
+    mutant(
+        "a stream that is taken over has two readers",
+        "front/stream.py",
+        "        self._generation += 1\n        self._live = True\n",
+        "        self._live = True\n",
+        "front/test_streams.py",
+    ),
+    mutant(
+        "what a reader writes after it was taken over counts as read",
+        "front/stream.py",
+        "        if self.is_current:  # else its successor writes it again, or has already\n",
+        "        if True:\n",
+        "front/test_streams.py",
+    ),
+    mutant(
+        "what a reader is about to read makes room",
+        "front/streams.py",
+        " if s.entries and not s.has_reader]\n",
+        " if s.entries]\n",
+        "front/test_streams.py",
+    ),
+    mutant(
+        "a message that was read counts as lost when it is evicted",
+        "front/streams.py",
+        "        if entry.number > stream.taken:\n            self._lost(1)\n",
+        "        self._lost(1)\n",
+        "front/test_streams.py",
+    ),
+    mutant(
+        "a writer waits for a reader that does not read, for ever",
+        "front/streams.py",
+        "        with trio.move_on_after(WRITER_PATIENCE):\n",
+        "        with trio.CancelScope():\n",
+        "front/test_streams.py::test_after_its_patience_only_the_slowest_reader_is_dropped",
+    ),
+    # Deliveries
+    mutant(
+        "events count as delivered when they are put into a stream, and not when that is written",
+        "front/clients.py",
+        "                cargo, exchange.loaded = _cargo(answer, exchange.loaded), None\n",
+        "                exchange.loaded = exchange.loaded.delivery.commit()\n",
+        "front/test_deliveries.py",
+    ),
+    mutant(
+        "events of a cancelled request are lost",
+        "front/mcp.py",
+        "            delivery.give_back()\n            await trio.sleep_forever()\n",
+        "            delivery.commit()\n            await trio.sleep_forever()\n",
+        "front/test_delivery_fates.py",
+    ),
+    mutant(
+        "events of an answer that nobody can come back for stay with it",
+        "front/streams.py",
+        "        if not stream.is_known:\n            stream.is_abandoned = True\n",
+        "        if False:\n            stream.is_abandoned = True\n",
+        "front/test_deliveries.py",
+    ),
+    mutant(
+        "a wait begins behind what happens before it sleeps",
+        "tools/activity.py",
+        "            await session.events.wait_news(since, cursor)\n",
+        "            await trio.lowlevel.checkpoint()\n"
+        "            await session.events.triggers.wait_after(feed.last)\n",
+        "front/test_delivery_fates.py",
+    ),
+    # Time
+    mutant(
+        "a reader that stops reading keeps its connection",
+        "front/connection.py",
+        "                        writing.deadline = min(now + SEND_PATIENCE, self.end())\n",
+        "                        writing.deadline = self.end()\n",
+        "front/test_connection.py::test_a_reader_that_stops_reading_is_dropped",
+    ),
+    mutant(
+        "who waits for events keeps a daemon from ending",
+        "front/http.py",
+        "            session.events.triggers.close()\n",
+        "            pass\n",
+        "front/test_sessions.py::test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on",
+    ),
+)

@@ -1,0 +1,315 @@
+"""Bugs of sessions and of what they own."""
+
+from __future__ import annotations
+
+from . import mutant
+
+SESSION = (
+    # Slots and feeds
+    mutant(
+        "a slot takes a second writer",
+        "waits/slot.py",
+        "        if self._outcome is not None:\n            return False\n",
+        "",
+        "waits/test_slot.py",
+    ),
+    mutant(
+        "a reader looks, is interrupted, and waits for what has happened meanwhile",
+        "waits/feed.py",
+        "            await self._news.wait()\n",
+        "            await trio.lowlevel.checkpoint()\n            await self._news.wait()\n",
+        "waits/test_feed.py::test_no_wake_up_is_lost_whoever_runs_first",
+    ),
+    mutant(
+        "a feed that is closed does not wake its readers",
+        "waits/feed.py",
+        "        self._closed.set()\n        self._news.set()\n",
+        "        self._closed.set()\n",
+        "session/test_manager.py::test_who_waits_in_another_nursery_is_let_go",
+    ),
+    # Calls
+    mutant(
+        "nobody settles the slot of a call whose session ends",
+        "session/calls.py",
+        "            self._settle(\n                call,\n                TaskState.CANCELLED,\n",
+        "            _ = (\n                call,\n                TaskState.CANCELLED,\n",
+        "session/test_calls_end.py::test_who_waits_elsewhere_hears_that_the_session_has_ended",
+    ),
+    mutant(
+        "a cancel acts first and decides later",
+        "session/calls.py",
+        "        won = self._settle(call, TaskState.CANCELLED, error)\n        if won:\n",
+        "        won = call.is_working\n        if won:\n",
+        "session/test_call_fates.py::test_completion_and_cancel",
+    ),
+    mutant(
+        "a cancelled task is not stopped at its backend",
+        "session/calls.py",
+        "        if won:\n            call.scope.cancel(reason)\n",
+        "",
+        "session/test_server_fates.py::test_a_cancellation_and_the_answer_to_a_task",
+    ),
+    mutant(
+        "a second fate of a call is told as well",
+        "session/calls.py",
+        "            return False\n        if call.task is not None:\n            self._finish",
+        "            pass\n        if call.task is not None:\n            self._finish",
+        "session/test_call_fates.py::test_completion_and_cancel",
+    ),
+    mutant(
+        "a call becomes a task although it is over",
+        "session/calls.py",
+        "        if call.slot.is_settled or call.task is not None:\n",
+        "        if call.task is not None:\n",
+        "session/test_call_fates.py::test_a_client_that_gives_up_and_completion",
+    ),
+    mutant(
+        "the time of a task does not count from its promotion",
+        "session/calls.py",
+        "        call.scope.deadline = min(call.hard_end, call.expires)\n",
+        "",
+        "session/test_calls.py::test_a_promotion_before_its_time_moves_the_expiry_too",
+    ),
+    mutant(
+        "a call is born without a deadline",
+        "session/calls.py",
+        "        call.scope.deadline = min(call.hard_end, now + patience + ttl)\n",
+        "",
+        "session/test_calls.py::test_the_hard_end_comes_before_the_promotion",
+    ),
+    mutant(
+        "a call goes on although its request is cancelled",
+        "session/calls.py",
+        '                self._abandon(call, "request cancelled by the client")\n',
+        "                pass\n",
+        "session/test_calls.py::test_a_call_whose_request_is_cancelled_is_cancelled",
+    ),
+    mutant(
+        "a call stays in memory when it has been answered",
+        "session/calls.py",
+        "            if call.task is None:\n                del self._calls[call.id]\n",
+        "",
+        "session/test_calls.py::test_a_result_in_time_is_returned_and_nothing_remains",
+    ),
+    # Questions
+    mutant(
+        "the scope decides about a question, and not its slot",
+        "session/questions.py",
+        "                await question.slot.wait()\n            # No checkpoint",
+        "                await question.slot.wait()\n"
+        "            if trio.current_time() >= question.asked_at + (\n"
+        "                self.limits.question_timeout_ms / 1000\n"
+        "            ):\n"
+        "                question.slot, question.state = Slot(), QuestionState.PENDING\n"
+        "                self._open[question.id] = question\n"
+        "            # No checkpoint",
+        "session/test_question_fates.py::test_an_answer_and_the_expiry_of_its_question",
+    ),
+    mutant(
+        "a question has no deadline",
+        "session/questions.py",
+        "            with trio.move_on_after(self.limits.question_timeout_ms / 1000):\n",
+        "            with trio.CancelScope():\n",
+        "session/test_question_fates.py::test_an_answer_and_the_expiry_of_its_question",
+    ),
+    mutant(
+        "a question stays open when nobody waits for its answer any more",
+        "session/questions.py",
+        "                self._abandoned(question, abandoned())\n",
+        "                pass\n",
+        "session/test_questions.py::test_a_question_that_is_withdrawn_is_cancelled",
+    ),
+    mutant(
+        "a second answer to a question is taken for the first",
+        "session/questions.py",
+        "        if not self._close(question, state, result):\n"
+        "            self.get(question.kind, question.id)  # raises: somebody was first\n",
+        "        self._close(question, state, result)\n",
+        "session/test_questions.py::test_a_late_answer_hears_what_became_of_the_question",
+    ),
+    # Events
+    mutant(
+        "events are taken without being marked, and delivered twice",
+        "session/events.py",
+        "            kept.outgoing += 1\n",
+        "            pass\n",
+        "session/test_events.py::test_what_one_response_has_taken_no_other_gets",
+    ),
+    mutant(
+        "an eviction is counted when it happens, and again when its response fails",
+        "session/events.py",
+        "        if kept.is_pending:\n            self._lost += 1\n            logs",
+        "        if not kept.delivered:\n            self._lost += 1\n            logs",
+        "session/test_events.py::test_what_is_evicted_on_its_way_is_lost_only_if_it_does_not_arrive",
+    ),
+    mutant(
+        "who waits is not woken by events that come back",
+        "session/events.py",
+        "            self._owner.triggers.nudge()\n",
+        "            pass\n",
+        "session/test_events.py::test_who_waits_while_they_are_away_wakes_when_they_come_back",
+    ),
+    mutant(
+        "a client's cursor passes over what came back",
+        "session/events.py",
+        "        last_event_id = max(self._newest_told, events[-1].id) if events",
+        "        last_event_id = events[-1].id if events",
+        "session/test_events.py",
+    ),
+    mutant(
+        "a notice collapses into one that was delivered before",
+        "session/events.py",
+        "                kept.is_pending\n                and first.server == server\n",
+        "                first.server == server\n",
+        "session/test_events.py::test_notices_collapse_only_while_the_first_is_undelivered",
+    ),
+    mutant(
+        "events of one millisecond do not sort",
+        "model/ids.py",
+        "            self._counter += 1\n            if",
+        "            if",
+        "model/test_ids.py",
+    ),
+    # Timers, and what is kept
+    mutant(
+        "a timer that is deleted goes on sleeping",
+        "session/timers.py",
+        '            timer._scope.cancel("deleted")\n',
+        "",
+        "session/test_timers.py",
+    ),
+    mutant(
+        "what is due sooner does not wake the sweeper",
+        "session/sweeper.py",
+        "        if due < self._due:\n            self._sooner.set()\n",
+        "        pass\n",
+        "session/test_sweeper.py::test_what_is_due_sooner_wakes_it",
+    ),
+    # Sessions
+    mutant(
+        "a session that has ended can still be found",
+        "session/manager.py",
+        "            del self._sessions[session.id]\n            logs",
+        "            trio.lowlevel.current_trio_token().run_sync_soon(\n"
+        "                self._sessions.pop, session.id, None\n"
+        "            )\n            logs",
+        "session/test_manager.py::test_ending_is_done_in_one_breath",
+    ),
+    mutant(
+        "the end of a session takes along another one of its name",
+        "session/manager.py",
+        " and slot.is_settled and slot.peek() is session:\n",
+        " and slot.is_settled:\n",
+        "session/test_manager.py::test_a_name_can_be_used_again_while_the_old_session_closes",
+    ),
+    mutant(
+        "two who open one session at once get one each",
+        "session/manager.py",
+        "                slot = self._sessions.get(session_id)\n                if slot is None:\n",
+        "                slot = self._sessions.get(session_id)\n"
+        "                await trio.lowlevel.checkpoint()\n                if slot is None:\n",
+        "session/test_manager.py::test_racing_openers_get_one_session",
+    ),
+    mutant(
+        "somebody is handed a session that has ended meanwhile",
+        "session/manager.py",
+        "                if self._sessions.get(session_id) is slot:\n",
+        "                if True:\n",
+        "session/test_manager.py::test_nobody_is_handed_a_session_that_ends_meanwhile",
+    ),
+    mutant(
+        "a session makes room while somebody is about to get it",
+        "session/manager.py",
+        " if not s.has_work and s.id not in self._opening]",
+        " if not s.has_work]",
+        "session/test_manager.py",
+        "session/test_idle.py",
+    ),
+    mutant(
+        "a session ends as idle while a request is open",
+        "session/session.py",
+        "            self._requests\n            or self.calls.has_unsettled\n",
+        "            self.calls.has_unsettled\n",
+        "session/test_idle.py::test_work_keeps_a_session_and_idleness_counts_from_its_end",
+    ),
+    mutant(
+        "the idle time is a deadline: whoever comes meanwhile is killed with the session",
+        "session/manager.py",
+        "            elif trio.current_time() >= session.idle_since + patience:\n",
+        "            else:\n",
+        "session/test_idle.py::test_a_session_ends_after_its_idle_time",
+    ),
+    mutant(
+        "who waits for events is not told that the session has ended",
+        "session/session.py",
+        "        self.events.triggers.close()\n",
+        "",
+        "session/test_manager.py::test_ending_is_done_in_one_breath",
+    ),
+    mutant(
+        "connections are cut at the end of their session, and not told to leave",
+        "session/manager.py",
+        "                        session.leave_backends(HURRIED)\n",
+        "",
+        "session/test_manager.py::test_what_a_session_runs_ends_with_it",
+    ),
+    mutant(
+        "sessions share their connections",
+        "session/session.py",
+        "    backends: dict[str, Backend] = attrs.field(factory=dict, init=False)\n",
+        "    backends: dict[str, Backend] = attrs.field(default={}, init=False)\n",
+        "session/test_manager.py::test_sessions_share_nothing",
+    ),
+    mutant(
+        "sessions share what their servers notify them of",
+        "session/buffers.py",
+        "    _heard: dict[str, deque[Heard]] = attrs.field(factory=dict, init=False)\n",
+        "    _heard: dict[str, deque[Heard]] = attrs.field(default={}, init=False)\n",
+        "session/test_manager.py::test_sessions_share_nothing",
+    ),
+    # Servers
+    mutant(
+        "a removal is told after another one of that name has come",
+        "session/session.py",
+        "        self.make_way(server.name)\n        self.publish",
+        "        self.publish",
+        "session/test_server_rivals.py::test_a_server_that_is_added_and",
+    ),
+    mutant(
+        "a server that somebody has added is everybody's",
+        "session/registry.py",
+        "        return dict(self._added.get(principal, {})) | self._configured()\n",
+        "        added = {n: s for each in self._added.values() for n, s in each.items()}\n"
+        "        return added | self._configured()\n",
+        "session/test_registry.py",
+    ),
+    mutant(
+        "a reload connects anew what has not changed",
+        "session/manager.py",
+        "                if wanted.get(name) == backend.server:\n",
+        "                if wanted.get(name) is backend.server:\n",
+        "session/test_reload.py::test_what_has_not_changed_is_not_touched",
+    ),
+    mutant(
+        "a server is added to a session that has ended while it connected",
+        "session/manager.py",
+        "            session.check_open()\n"
+        "            self.registry.check(session.principal, server)\n        except",
+        "            pass\n        except",
+        "session/test_server_rivals.py::test_a_server_that_is_added_and",
+    ),
+    mutant(
+        "a server that could not be added goes on trying, unseen",
+        "session/manager.py",
+        '            candidate.leave("not added", PATIENCE)\n',
+        "",
+        "session/test_server_races.py::test_adding_can_be_cancelled",
+    ),
+    mutant(
+        "an allowlist matches the runner, whatever it runs",
+        "session/registry.py",
+        "                len(words) == len(globs) and all(map(fnmatchcase, words, globs))\n",
+        "                all(map(fnmatchcase, words, globs))\n",
+        "session/test_registry.py::test_an_allowlist_matches_whole_command_lines",
+    ),
+)

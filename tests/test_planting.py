@@ -1,0 +1,51 @@
+"""That the table of known bugs is of this package, and that its page is of that table."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from mutants import Mutant
+from planting import ALL, PACKAGE, PAGE, ROOT, Fate, Outcome, page, planted
+
+TESTS = Path(__file__).parent
+
+
+def source_of(mutant: Mutant) -> str:
+    return (ROOT / PACKAGE / mutant.file).read_text()
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.bug)
+def test_every_bug_can_be_planted_and_is_a_program(mutant: Mutant) -> None:
+    source = source_of(mutant)
+    with_bug = planted(mutant, source)
+    assert ast.dump(ast.parse(with_bug)) != ast.dump(ast.parse(source))
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.bug)
+def test_every_bug_has_tests_that_exist(mutant: Mutant) -> None:
+    assert mutant.tests
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        assert not name or f"def {name}(" in (TESTS / file).read_text()
+
+
+def test_what_is_not_there_just_once_is_not_planted() -> None:
+    bug = Mutant("b", "f.py", "x", "y", ("t.py",))
+    assert planted(bug, "a = x") == "a = y"
+    for source in ("a = b", "x = x"):
+        with pytest.raises(ValueError, match="times"):
+            planted(bug, source)
+
+
+def test_every_bug_has_a_name_of_its_own() -> None:
+    assert len({mutant.bug for mutant in ALL}) == len(ALL)
+
+
+def test_the_page_shows_every_bug_and_that_each_was_caught() -> None:
+    blank = page(Outcome(mutant, Fate.CAUGHT, "") for mutant in ALL)
+    shown = [line for line in PAGE.read_text().splitlines() if "     - ``" not in line]
+    rest = [line for line in blank.splitlines() if "     - ``" not in line]
+    assert shown == rest
