@@ -189,8 +189,11 @@ BACKEND = (
     mutant(
         "a redirect leads to another server",
         "backend/http.py",
-        "await super().send(request, **options)\n",
-        'await super().send(request, **options | {"follow_redirects": True})\n',
+        "            if post is None:\n"
+        "                return await super().send(request, **options)\n",
+        "            if post is None:\n"
+        '                options["follow_redirects"] = True\n'
+        "                return await super().send(request, **options)\n",
         "backend/test_failures.py::test_a_redirect_to_somewhere_else_is_not_followed",
     ),
     mutant(

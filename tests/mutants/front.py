@@ -38,8 +38,8 @@ FRONT = (
     mutant(
         "clients share a dispatcher",
         "front/clients.py",
-        "        factory=lambda: anyio.create_memory_object_stream[Any](BACKLOG), init=False\n",
-        "        default=anyio.create_memory_object_stream[Any](BACKLOG), init=False\n",
+        "        factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False\n",
+        "        default=trio.open_memory_channel[Any](BACKLOG), init=False\n",
         "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
     ),
     mutant(
@@ -143,8 +143,8 @@ FRONT = (
     mutant(
         "a reader that stops reading keeps its connection",
         "front/connection.py",
-        "                        writing.deadline = min(now + SEND_PATIENCE, self.end())\n",
-        "                        writing.deadline = self.end()\n",
+        "                    writing.deadline = min(now + SEND_PATIENCE, self.end())\n",
+        "                    writing.deadline = self.end()\n",
         "front/test_connection.py::test_a_reader_that_stops_reading_is_dropped",
     ),
     mutant(

@@ -59,8 +59,8 @@ SESSION = (
     mutant(
         "a call becomes a task although it is over",
         "session/calls.py",
-        "        if call.slot.is_settled or call.task is not None:\n",
-        "        if call.task is not None:\n",
+        "        if call.slot.is_settled:\n            self._keep(call)\n            return\n",
+        "",
         "session/test_call_fates.py::test_a_client_that_gives_up_and_completion",
     ),
     mutant(
