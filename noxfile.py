@@ -138,6 +138,13 @@ def mutations(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def soak(session: nox.Session) -> None:
+    """A daemon at work for MINUTES (``-- MINUTES``), with faults; then nothing may have stayed."""
+    session.install(".", *group("tests"))
+    session.run("python", "tests/soak.py", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """The benchmarks, each a table on stdout: all of them, or those named; with the arguments."""
     session.install(".")

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,7 +27,9 @@ class Daemon:
 
 
 @contextmanager
-def serve(folder: Path, *options: str, **environment: str) -> Iterator[Daemon]:
+def serve(
+    folder: Path, *options: str, command: Sequence[str] = COMMAND, **environment: str
+) -> Iterator[Daemon]:
     """A daemon on a port of its own, whose files are in *folder*.
 
     Whoever leaves finds that it ended well, and that no bug of ours was logged meanwhile.
@@ -35,7 +37,7 @@ def serve(folder: Path, *options: str, **environment: str) -> Iterator[Daemon]:
     stderr = folder / "stderr"
     with stderr.open("wb") as file:
         process = subprocess.Popen(
-            [*COMMAND, "serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options],
+            [*command, "serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options],
             env={**os.environ, "XDG_CONFIG_HOME": str(folder), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
