@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from ..model.problems import Problem, join, show
+from ..model.problems import Expanded, Problem, join, show
 from ..model.redact import redact_command, redact_url
 from ..model.strict import field
 from .bounds import DAY, HOUR, MINUTE, SECOND
@@ -145,7 +145,9 @@ class Server:
         if self.name == OUR_NAME:
             yield Problem("name", f"{show(self.name)} is our own name, take another")
         elif not re.fullmatch(NAME, self.name):
-            better = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-._")[:64]
+            # What stands for a variable is not repeated.
+            plain = "" if isinstance(self.name, Expanded) else self.name
+            better = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip("-._")[:64]
             yield Problem(
                 "name",
                 'a name is 1 to 64 letters, digits, ".", "_", "-" and starts with a letter or '
@@ -183,9 +185,11 @@ def _url_complaint(url: str) -> str | None:
     if re.search(r"[\s\x00-\x1f\x7f]", url):
         return "is not a URL (white space)"
     if parts.scheme not in ("http", "https"):
-        return "expected an http or https URL" + (
-            f", got {show(parts.scheme + ':')}" if parts.scheme and "//" in url else ""
-        )
+        # A scheme that is not written there came out of a variable, and with it a password.
+        written = url.written if isinstance(url, Expanded) else url
+        scheme = f"{parts.scheme}:"
+        is_shown = "//" in url and parts.scheme and written.lower().startswith(scheme)
+        return "expected an http or https URL" + (f", got {show(scheme)}" if is_shown else "")
     if port == 0:
         return "is not a URL (port)"
     return None if parts.hostname else "is not a URL (host)"

@@ -245,6 +245,8 @@ def test_a_problem_is_one_line_with_its_path(data: object, line: str) -> None:
         ),
         ({"url": "h/mcp"}, ".url: expected an http or https URL"),
         ({"url": "ftp://h"}, '.url: expected an http or https URL, got "ftp:"'),
+        ({"url": "${API_KEY}://h"}, ".url: expected an http or https URL"),
+        ({"url": "${API_KEY}http://h"}, ".url: expected an http or https URL"),
         ({"url": "http:///mcp"}, ".url: is not a URL (host)"),
         ({"url": "http://[s3cret"}, ".url: is not a URL (host)"),
         ({"url": "http://h:s3cret/"}, ".url: is not a URL (port)"),

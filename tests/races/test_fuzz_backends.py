@@ -25,7 +25,7 @@ from asgi_world import open_world
 from emceepee_trio.config import Config, Health, Limits, Policy, Server
 from fake_backends import HERE
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
-from mutations import SMALL, bodies
+from mutations import MORE, SMALL, bodies
 from scripted import FORM, ID, RESULTS, SAMPLE, TOKEN, Play, scripted
 from watching import check_message, no_bugs, strict
 
@@ -220,6 +220,7 @@ SOON = {"enabled": True, "base_delay_ms": 50, "max_delay_ms": 50, "jitter": 0}
 # -- in memory -----------------------------------------------------------------------------------
 
 
+@MORE
 @given(plays(), eras)
 def test_anything_from_a_server_in_memory(instead: Lines, era: str) -> None:
     async def scenario() -> None:

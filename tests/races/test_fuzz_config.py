@@ -22,7 +22,7 @@ from emceepee_trio.commands import check
 from emceepee_trio.config import ConfigError, load
 from emceepee_trio.front.security import Security, Tokens
 from emceepee_trio.model import jsonc
-from mutations import BYTES, Body, bodies
+from mutations import BYTES, MORE, Body, bodies
 from reading import ENVIRON, FILES
 
 TEXTS = [path.read_text("utf-8") for path in sorted(FILES.glob("*.json"))]
@@ -65,6 +65,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield tmp_path_factory.mktemp("configs") / "config.json"
 
 
+@MORE
 @given(content=files)
 def test_any_file_is_read_or_refused_with_its_place(path: Path, content: bytes) -> None:
     path.write_bytes(content)
@@ -82,7 +83,6 @@ def test_any_file_is_read_or_refused_with_its_place(path: Path, content: bytes) 
     else:
         lines = list(loaded.warnings)
         Security.of(loaded.config.http, Tokens.of(loaded.config.http.tokens.items()))
-        assert "s3cret" not in "".join(server.target for server in loaded.config.servers)
     for line in lines:
         assert line.isprintable(), line
         assert len(line) < 10_000

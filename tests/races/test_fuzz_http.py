@@ -24,7 +24,7 @@ from emceepee_trio.front.app import App, pages
 from emceepee_trio.front.security import Security, Tokens
 from emceepee_trio.front.wire import Receive, Scope, Send
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
-from mutations import SMALL, bodies
+from mutations import MORE, SMALL, bodies
 from scripted import scripted
 from watching import check_message, ids_in, no_bugs, strict
 
@@ -207,16 +207,19 @@ def fuzz(
     trio.run(scenario, clock=MockClock(autojump_threshold=0))
 
 
+@MORE
 @given(st.lists(asked(HANDSHAKE), min_size=1, max_size=8))
 def test_any_request_of_the_handshake_era(requests: list[Asked]) -> None:
     fuzz(requests)
 
 
+@MORE
 @given(st.lists(asked(BATCH), min_size=1, max_size=4))
 def test_any_batch(requests: list[Asked]) -> None:
     fuzz(requests, BATCHING)
 
 
+@MORE
 @given(st.lists(asked(STAMPED), min_size=1, max_size=8))
 def test_any_request_of_the_modern_era(requests: list[Asked]) -> None:
     no_session = {"mcp-session-id": None}

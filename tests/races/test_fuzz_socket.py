@@ -21,7 +21,7 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front.app import App, pages
 from emceepee_trio.front.security import Security
 from messages import CALLS
-from mutations import SMALL, Body, bodies
+from mutations import MORE, SMALL, Body, bodies
 from raw_http import Peer, Served, serving
 from scripted import scripted
 from watching import ids_in, no_bugs, strict
@@ -169,6 +169,7 @@ async def ask(neighbour: Peer, port: int, number: int) -> None:
     assert json.loads(answer.body)["result"]["content"][0]["text"] == '"mine"'
 
 
+@MORE
 @given(st.lists(requests(), min_size=1, max_size=4))
 def test_any_bytes_over_a_socket(sent: list[bytes]) -> None:
     async def scenario() -> None:

@@ -31,7 +31,7 @@ from emceepee_trio.config import Config, Limits, Policy, Server
 from emceepee_trio.front.stdio import serve_stdio
 from fake_backends import raw
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
-from mutations import SMALL, bodies
+from mutations import MORE, SMALL, bodies
 from scripted import scripted
 from watching import check_message, ids_in, no_bugs, strict
 
@@ -156,11 +156,13 @@ def fuzz(said: list[bytes], hello: list[Any], meta: dict[str, Any]) -> None:
     trio.run(scenario)
 
 
+@MORE
 @given(lines)
 def test_any_line_after_a_handshake(said: list[bytes]) -> None:
     fuzz(said, [INITIALIZE, DONE], {})
 
 
+@MORE
 @given(lines)
 def test_any_line_of_the_modern_era(said: list[bytes]) -> None:
     fuzz(said, [DISCOVER], {"_meta": stamp()})
