@@ -226,8 +226,8 @@ class SessionManager:
         ours = None
         # No checkpoint until nobody has it any more: a server of that name may be added again.
         for other in self.sessions(None if shared else session.principal):
-            told = other.remove_backend(name, session.client_name)
-            ours = told if other is session else ours
+            gone = other.remove_backend(name, session.client_name)
+            ours = gone if other is session else ours
         if ours is not None:
             await ours.wait()
 

@@ -77,8 +77,8 @@ class Session:
     _running: set[Backend] = attrs.field(factory=set, init=False)
     """Also those without a name: not yet added, or no longer."""
     _requests: int = attrs.field(default=0, init=False)
-    _going: dict[Backend, tuple[str, trio.Event]] = attrs.field(factory=dict, init=False)
-    """Removed, by whom, and an event for when that is told: once it is gone."""
+    _going: dict[Backend, str] = attrs.field(factory=dict, init=False)
+    """Removed, and by whom; that is told once they are gone."""
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -136,28 +136,27 @@ class Session:
         return backend
 
     def remove_backend(self, name: str, by: str) -> trio.Event | None:
-        """Take it out at once, for good; told once it is gone. None if there is none."""
+        """Take it out at once, for good; an event for when it is gone. None if there is none."""
         backend = self.drop_backend(name, "removed", PATIENCE)
         if backend is None:
             return None
-        told = trio.Event()
-        self._going[backend] = by, told
-        self.outer.start_soon(self._say_when_gone, backend, told)
-        return told
+        gone = trio.Event()
+        self._going[backend] = by
+        self.outer.start_soon(self._say_when_gone, backend, gone)
+        return gone
 
-    async def _say_when_gone(self, backend: Backend, told: trio.Event) -> None:
+    async def _say_when_gone(self, backend: Backend, gone: trio.Event) -> None:
         # In the session's own time: the request that wants it may be cancelled.
         try:
             await backend.ended.wait()
             self._say_gone(backend)
         finally:
-            told.set()
+            gone.set()
 
     def _say_gone(self, backend: Backend) -> None:
-        by, told = self._going.pop(backend, ("", None))
-        if told is not None:
+        by = self._going.pop(backend, None)
+        if by is not None:
             self.say_removed(backend.server, by)
-            told.set()
 
     def make_way(self, name: str) -> None:
         """Another one of that name comes: what was removed is told before, gone or not."""

@@ -131,8 +131,9 @@ async def test_one_that_is_added_while_it_is_removed(connect: Open, journal: Jou
         assert sorted(told) == sorted([*STARTED, *REMOVED, *STARTED])
         names = [s["name"] for s in (await emceepee.says("list_servers"))["servers"]]
         assert names.count("it") == 1
+        # That it is removed is told before the new one comes, if it has not gone by then.
         removed = [kind for kind in told if kind in REMOVED]
-        assert removed == REMOVED
+        assert removed in (REMOVED, [REMOVED[-1], *REMOVED[:-1]])
 
 
 # -- emceepee serve ------------------------------------------------------------------------------
