@@ -54,7 +54,7 @@ BACKEND = (
         "backend/backend.py",
         "            previous.leave(RECONNECT)\n            self._link",
         "            self._link",
-        "races/test_backend_machine.py",
+        "session/test_server_fates.py::test_a_loss_and_the_wish_for_a_new_connection",
     ),
     mutant(
         "who comes while a try waits for its time waits with it",
