@@ -79,6 +79,20 @@ class Host(Peer):
         return self.say({"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params})
 
 
+LOOKS: dict[str, dict[str, Any]] = {
+    "list_servers": {},
+    "list_tasks": {"include_completed": True},
+    "get_elicitations": {},
+    "get_sampling_requests": {},
+    "get_notifications": {},
+    "get_logs": {},
+    "get_roots": {},
+    "list_timers": {"include_inactive": True},
+    "list_tools": {},
+    "get_server_status": {"server": "a"},
+}
+"""Tools that only show something, or give it away."""
+
 FORM = {"type": "object", "properties": {"say": {"type": "string"}}}
 
 
@@ -142,6 +156,8 @@ class Place:
     """Requests that began calls."""
     fetches: list[Held] = attrs.field(factory=list)
     """Those that wait for what has become of one."""
+    drained: set[str] = attrs.field(factory=set)
+    """Notifications that get_notifications has shown."""
     told: dict[str, Fact | None] = attrs.field(factory=dict)
     """Events by id, in the order in which they were told."""
     asked: dict[Question, tuple[Host, int, Any]] = attrs.field(factory=dict)
@@ -211,6 +227,12 @@ class Place:
                 assert event["id"] not in self.told, f"told twice: {event}"
                 assert not self.told or event["id"] > next(reversed(self.told))
                 self.told[event["id"]] = fact_of(event)
+
+    def drain(self, held: Held) -> None:
+        """Notifications are shown once."""
+        keys = {n["params"]["key"] for n in blocks(held.result)[0]["notifications"]}
+        assert not keys & self.drained
+        self.drained |= keys
 
     def pending(self) -> list[Fact]:
         """Of events that nobody has been told of yet."""

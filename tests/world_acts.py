@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-from hypothesis import strategies as st
 
 from world import Held, Host, Place
 from world_model import Call, Question, Timer
@@ -44,6 +41,7 @@ class Acts(Steps):
     def withdraws(self, place: Place, question: Question) -> Act:
         host, number, _ = place.asked[question]
         question.may("cancelled", "withdrawn")
+        question.is_withdrawn = True
         return partial(host.notify, "cancelled", requestId=number)
 
     def cancels_request(self, place: Place, held: Held) -> Act:
@@ -61,6 +59,11 @@ class Acts(Steps):
     def cancel(self, place: Place, held: Held, reason: str) -> None:
         held.is_cancelled = True
         place.client.cancel(held.id, reason=reason)
+
+    def awaits(self, place: Place, timeout: int) -> Act:
+        until = self.now + timeout
+        start = partial(place.start, "await", "await_activity", None, until)
+        return self.touching(place, partial(start, timeout_ms=timeout * 1000))
 
     def cancels_task(self, place: Place, call: Call) -> Act:
         if call.fate == "working":
@@ -94,7 +97,7 @@ class Acts(Steps):
         return self.touching(place, lambda: place.replies.append((fate, thing, start())))
 
     def speaks(self, place: Place, host: Host) -> Act:
-        key = f"{place.life.secret} notice-{next(self.numbers)}"
+        key = f"{place.life.secret} notice-{next(self.numbers)} {host.number}"
 
         def speak() -> None:
             host.notify("message", level="info", data=key)
@@ -117,10 +120,10 @@ class Acts(Steps):
         self.rejoining.append(place)
         return self.touching(place, partial(self.mcp.nursery.start_soon, place.client.rejoin))
 
-    def ticks(self) -> Act:
+    def ticks(self, seconds: float = 1) -> Act:
         for place in self.places:
-            place.life.pass_to(self.now + 1, TASKS)
-        return partial(self.clock.jump, 1)
+            place.life.pass_to(self.now + seconds, TASKS)
+        return partial(self.clock.jump, seconds)
 
     def ends(self, place: Place) -> Act:
         self.ending.add(place.session.id)
@@ -134,35 +137,3 @@ class Acts(Steps):
         for place in self.places:
             if principal in (None, place.life.principal):
                 place.life.loses(name, lambda _: True, "removed")
-
-    def rival(self, data: st.DataObject, kind: int) -> Act | None:
-        def pick(found: list[Any]) -> Any:
-            return data.draw(st.sampled_from(found)) if found else (None,) * 4
-
-        if kind <= 2 and (it := pick(self.running()))[0]:
-            return self.refuses(*it[1:]) if kind == 2 else self.answers(*it[1:])
-        if kind == 3 and (it := pick(self.connected()))[0]:
-            return self.dies(*it)
-        if kind in {4, 5}:
-            held = [(p, h) for p in self.places for h in p.held if not h.is_cancelled]
-            if (it := pick(held))[0]:
-                return self.gives_up(*it) if kind == 4 else self.cancels_request(*it)
-        if kind == 6 and (it := pick(self.tasks_known()))[0]:
-            return self.cancels_task(*it)
-        if kind in {7, 8} and (it := pick(self.questions()))[0]:
-            if kind == 7:
-                return self.responds(*it, kindly=data.draw(st.booleans()))
-            return self.cancels_question(*it) if data.draw(st.booleans()) else self.withdraws(*it)
-        if kind == 9:
-            return self.ticks()
-        if kind == 10 and (it := pick(self.connected()))[0]:
-            return self.speaks(*it)
-        timers = [(place, timer) for place in self.places for timer in place.life.timers]
-        if kind == 11 and (it := pick(timers))[0]:
-            return self.deletes_timer(*it)
-        places = [(place,) for place in self.places if place not in self.rejoining]
-        if kind == 12 and (it := pick(places))[0]:
-            return self.joins_again(*it)
-        if kind == 13 and (it := pick(places))[0]:
-            return self.ends(*it)
-        return None

@@ -73,6 +73,10 @@ class Call(Fated):
     expires: float = math.inf
     task_id: str | None = None
 
+    @property
+    def due_at(self) -> float:
+        return self.waits_until if self.fate == "in_flight" else self.expires
+
     def due(self, now: float, *, is_full: bool) -> None:
         """Time has come as far as this."""
         if self.fate == "in_flight" and self.waits_until <= now:
@@ -96,6 +100,7 @@ class Question(Fated):
     id: str
     expires: float
     fate: str = attrs.field(default="pending", kw_only=True)
+    is_withdrawn: bool = False
 
     def due(self, now: float) -> None:
         if self.expires <= now:
@@ -163,6 +168,13 @@ class Life:
             if timer.status == "active" and timer.fires <= now:
                 timer.may("fired")
                 self.used_at = now
+
+    def next_due(self, now: float) -> float:
+        """When something comes to its time, after *now*."""
+        times = [call.due_at for call in self.of(*OPEN)]
+        times += [question.expires for question in self.open_questions()]
+        times += [timer.fires for timer in self.timers if timer.status == "active"]
+        return min((at for at in times if at > now), default=math.inf)
 
     def loses(self, server: str, is_sent: Callable[[Call], bool], because: str) -> None:
         """The connection to that server is gone."""

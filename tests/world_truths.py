@@ -18,7 +18,12 @@ class Truths(Acts):
             told = [fact for fact in place.told.values() if fact is not None]
             assert Counter(told + place.pending()) == place.life.facts()
             notices = [about for kind, about in told if kind == "notification"]
-            assert notices == place.life.notices[: len(notices)]
+            for number in {notice.split()[-1] for notice in notices}:  # each connection in order
+                said, heard = (
+                    [notice for notice in all_of if notice.split()[-1] == number]
+                    for all_of in (place.life.notices, notices)
+                )
+                assert heard == said[: len(heard)]
             waits = any(held.what == "await" for held in place.held)
             assert not (waits and place.session.events.has_pending)
             assert all(h.until > self.now for h in place.held if h.what == "await")
@@ -75,7 +80,8 @@ class Truths(Acts):
             assert session.waiters == len(held)
             for call in place.life.calls:
                 kept = call.task_id is not None and self.now < call.over_at + KEPT
-                assert kept == (call.key in {task.args["key"] for task in calls.tasks()})
+                listed = call.key in {task.args["key"] for task in calls.tasks()}
+                assert listed == kept, f"{call.key} is {call.fate} since {call.over_at}"
             assert place.held or place.life.has_work() or self.now < place.life.used_at + 2 * IDLE
 
     def teardown(self) -> None:

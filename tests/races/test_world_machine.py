@@ -12,38 +12,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from trio_machine import more
-from world import Held, Place, blocks, code_of
+from world import LOOKS, Held, Place, blocks, code_of
 from world_model import Call, Life, Question, Timer
+from world_rivals import Rivals
 from world_steps import (
     ANSWER_WITHIN,
     CALLS,
     CODES,
     DELAY,
-    IDLE,
-    KEPT,
     QUESTIONS,
     SESSIONS,
     TASKS,
 )
-from world_truths import Truths
 
 WAITERS = 4
-LOOKS: dict[str, dict[str, Any]] = {
-    "list_servers": {},
-    "list_tasks": {"include_completed": True},
-    "get_elicitations": {},
-    "get_sampling_requests": {},
-    "get_notifications": {},
-    "get_logs": {},
-    "get_roots": {},
-    "list_timers": {"include_inactive": True},
-    "list_tools": {},
-    "get_server_status": {"server": "a"},
-}
-rivals = st.lists(st.integers(0, 13), min_size=2, max_size=4)
 
 
-class World(Truths):
+class World(Rivals):
     def place(self, data: st.DataObject) -> Place:
         place: Place = data.draw(st.sampled_from(self.places))
         return place
@@ -169,16 +154,13 @@ class World(Truths):
         assert was != "working" or call.fate == "cancelled" or "unsent" in call.because
 
     @precondition(lambda self: self.places)
-    @rule(data=st.data(), timeout=st.sampled_from([0, 2, 30, 300]), waiters=st.integers(1, 2))
+    @rule(data=st.data(), timeout=st.sampled_from([0, 2, 30, 300, 300]), waiters=st.integers(1, 2))
     def somebody_awaits(self, data: st.DataObject, timeout: int, waiters: int) -> None:
         place = self.place(data)
         if len([held for held in place.held if held.what != "call"]) + waiters > WAITERS:
             return
 
-        until = self.now + timeout
-        start = partial(place.start, "await", "await_activity", None, until)
-        act = self.touching(place, partial(start, timeout_ms=timeout * 1000))
-        self.step(*[act] * waiters)
+        self.step(*[self.awaits(place, timeout) for _ in range(waiters)])
 
     # -- questions
 
@@ -251,7 +233,9 @@ class World(Truths):
         place = self.place(data)
         if tool != "get_server_status" or "a" in self.names.of(place.life.principal):
             act = partial(place.start, "look", tool, **LOOKS[tool])
-            self.step(self.touching(place, act))
+            (held,) = self.step(self.touching(place, act))
+            if tool == "get_notifications":
+                place.drain(held)
 
     @precondition(lambda self: len(self.places) > 1)
     @rule(data=st.data())
@@ -349,19 +333,6 @@ class World(Truths):
         held = self.tool(place, "reconnect_server", name=host.server)
         assert code_of(held.result) is None
         assert not host.is_open
-
-    # -- time, and everything at once
-
-    @rule(seconds=st.sampled_from([1, 1, 2, 5, KEPT, 35, IDLE + 5]))
-    def time_passes(self, seconds: int) -> None:
-        for _ in range(seconds):
-            self.step(self.ticks())
-
-    @rule(data=st.data(), kinds=rivals, pauses=st.lists(st.integers(0, 3), max_size=4))
-    def everything_at_once(self, data: st.DataObject, kinds: list[int], pauses: list[int]) -> None:
-        kinds = [kind for number, kind in enumerate(kinds) if kind != 9 or 9 not in kinds[:number]]
-        acts = [act for kind in kinds if (act := self.rival(data, kind)) is not None]
-        self.step(*acts, pauses=pauses)
 
 
 TestWorld = World.TestCase
