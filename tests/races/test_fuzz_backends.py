@@ -25,7 +25,7 @@ from asgi_world import open_world
 from emceepee_trio.config import Config, Health, Limits, Policy, Server
 from fake_backends import HERE
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
-from mutations import MORE, SMALL, bodies
+from mistakes import MORE, SMALL, bodies
 from scripted import FORM, ID, RESULTS, SAMPLE, TOKEN, Play, scripted
 from watching import check_message, no_bugs, strict
 

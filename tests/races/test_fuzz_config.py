@@ -22,7 +22,7 @@ from emceepee_trio.commands import check
 from emceepee_trio.config import ConfigError, load
 from emceepee_trio.front.security import Security, Tokens
 from emceepee_trio.model import jsonc
-from mutations import BYTES, MORE, Body, bodies
+from mistakes import BYTES, MORE, Body, bodies
 from reading import ENVIRON, FILES
 
 TEXTS = [path.read_text("utf-8") for path in sorted(FILES.glob("*.json"))]

@@ -24,7 +24,7 @@ from emceepee_trio.front.app import App, pages
 from emceepee_trio.front.security import Security, Tokens
 from emceepee_trio.front.wire import Receive, Scope, Send
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
-from mutations import MORE, SMALL, bodies
+from mistakes import MORE, SMALL, bodies
 from scripted import scripted
 from watching import check_message, ids_in, no_bugs, strict
 

@@ -21,7 +21,7 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front.app import App, pages
 from emceepee_trio.front.security import Security
 from messages import CALLS
-from mutations import MORE, SMALL, Body, bodies
+from mistakes import MORE, SMALL, Body, bodies
 from raw_http import Peer, Served, serving
 from scripted import scripted
 from watching import ids_in, no_bugs, strict

@@ -31,7 +31,7 @@ from emceepee_trio.config import Config, Limits, Policy, Server
 from emceepee_trio.front.stdio import serve_stdio
 from fake_backends import raw
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
-from mutations import MORE, SMALL, bodies
+from mistakes import MORE, SMALL, bodies
 from scripted import scripted
 from watching import check_message, ids_in, no_bugs, strict
 
