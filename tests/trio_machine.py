@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 import outcome
@@ -46,7 +46,14 @@ class TrioMachine(RuleBasedStateMachine):
         self._pump(lambda: self._send is not None)
 
     def world(self) -> AbstractAsyncContextManager[object]:
-        raise NotImplementedError
+        """What rules act on; it ends with the example. A nursery, unless there is more."""
+        return self._open_nursery()
+
+    @asynccontextmanager
+    async def _open_nursery(self) -> AsyncGenerator[None]:
+        async with trio.open_nursery() as self.nursery:
+            yield
+            self.nursery.cancel_scope.cancel("over")
 
     @initialize(order=orders)
     def tasks_run_in_the(self, order: int) -> None:

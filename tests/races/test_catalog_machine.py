@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
-import trio
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from mcp import MCPError
@@ -43,15 +40,6 @@ class Library(TrioMachine):
         self.fresh: dict[List, float] = {}
         self.kept: dict[List, Fetch] = {}
         super().__init__()
-
-    def world(self) -> AbstractAsyncContextManager[object]:
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[None]:
-            async with trio.open_nursery() as self.nursery:
-                yield
-                self.nursery.cancel_scope.cancel("over")
-
-        return opened()
 
     def new_fetch(self, name: List, peer: Peer) -> Fetch:
         reader = current_reader.get()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from itertools import zip_longest
 
@@ -88,15 +86,6 @@ class Deliveries(TrioMachine):
         self.lost_told = 0
         self.ids: dict[str, Item] = {}
         super().__init__()
-
-    def world(self) -> AbstractAsyncContextManager[object]:
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[None]:
-            async with trio.open_nursery() as self.nursery:
-                yield
-                self.nursery.cancel_scope.cancel("over")
-
-        return opened()
 
     def keep(self, until: float) -> None:
         self.due.append(until)

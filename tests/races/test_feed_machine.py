@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-
 import attrs
 import trio
 from hypothesis import strategies as st
@@ -42,15 +39,6 @@ class Feeds(TrioMachine):
         self.published = 0
         self.closed = False
         super().__init__()
-
-    def world(self) -> AbstractAsyncContextManager[object]:
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[None]:
-            async with trio.open_nursery() as self.nursery:
-                yield
-                self.nursery.cancel_scope.cancel("over")
-
-        return opened()
 
     @rule(behind=st.integers(0, KEEP))
     def join(self, behind: int) -> None:

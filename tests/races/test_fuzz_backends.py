@@ -1,7 +1,7 @@
 """Whatever a server answers, tells and asks: who calls it gets an answer, nobody else notices.
 
 A server in memory, behind the real parser, on a clock that jumps; a program on real pipes; and a
-server behind a URL, in either era. What they say is nearly right, see `mutations.py`.
+server behind a URL, in either era. What they say is nearly right, see `mistakes.py`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import permutations
 
 import trio
@@ -21,14 +19,6 @@ class Race(TrioMachine):
     def __init__(self) -> None:
         self.seen: list[int] = []
         super().__init__()
-
-    def world(self) -> AbstractAsyncContextManager[object]:
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[None]:
-            async with trio.open_nursery() as self.nursery:
-                yield
-
-        return opened()
 
     @rule()
     def race(self) -> None:

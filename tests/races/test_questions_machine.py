@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import attrs
@@ -71,15 +69,6 @@ class Inquiries(TrioMachine):
         limits = attrs.evolve(Limits(), questions=OPEN_AT_ONCE, question_timeout_ms=PATIENCE * 1000)
         self.questions = Questions(limits, self.told, new_ids(), wall, "s")
         super().__init__()
-
-    def world(self) -> AbstractAsyncContextManager[object]:
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[None]:
-            async with trio.open_nursery() as self.nursery:
-                yield
-                self.nursery.cancel_scope.cancel("over")
-
-        return opened()
 
     @property
     def pending(self) -> list[Asker]:
