@@ -85,8 +85,19 @@ class World(Rivals):
     )
     def somebody_calls(self, data: st.DataObject, patience: int, ttl: int) -> None:
         place = self.place(data)
+        server = data.draw(st.sampled_from(sorted(self.names.of(place.life.principal))))
+        self.call(place, server, patience, ttl)
+
+    @precondition(lambda self: self.places)
+    @rule(data=st.data())
+    def somebody_begins_more_than_there_is_room_for(self, data: st.DataObject) -> None:
+        place = self.place(data)
+        for patience in (2, *[0] * TASKS):
+            self.call(place, "b", patience, 100)
+        self.pass_until(self.now + 3)
+
+    def call(self, place: Place, server: str, patience: int, ttl: int) -> None:
         life = place.life
-        server = data.draw(st.sampled_from(sorted(self.names.of(life.principal))))
         key = f"{life.secret} key-{len(life.calls)}"
         call = Call(key, server, self.now + patience, ttl)
         arguments: dict[str, Any] = {"server": server, "tool": "t", "args": {"key": key}}
@@ -233,9 +244,9 @@ class World(Rivals):
         place = self.place(data)
         if tool != "get_server_status" or "a" in self.names.of(place.life.principal):
             act = partial(place.start, "look", tool, **LOOKS[tool])
-            (held,) = self.step(self.touching(place, act))
-            if tool == "get_notifications":
-                place.drain(held)
+            for held in self.step(*[self.touching(place, act)] * 2):
+                if tool == "get_notifications":
+                    place.drain(held)
 
     @precondition(lambda self: len(self.places) > 1)
     @rule(data=st.data())
@@ -336,4 +347,4 @@ class World(Rivals):
 
 
 TestWorld = World.TestCase
-TestWorld.settings = more(4)
+TestWorld.settings = more(8)
