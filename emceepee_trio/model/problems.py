@@ -58,15 +58,25 @@ def join(path: str, key: str | int) -> str:
 
 def show(value: object) -> str:
     """*value* as compact JSON, cut, and safe to print on a terminal."""
-    if isinstance(value, Expanded):
-        value = value.written
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(_as_written(value), ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
         return kind(value)
     if len(text) > SHOWN:
         text = text[:SHOWN] + "…"
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def _as_written(value: object) -> object:
+    """*value* before anything in it was made from something else."""
+    match value:
+        case Expanded():
+            return value.written
+        case Mapping():
+            return {key: _as_written(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_as_written(inner) for inner in value]
+    return value
 
 
 _KINDS: dict[Any, str] = {

@@ -254,6 +254,10 @@ def test_a_problem_is_one_line_with_its_path(data: object, line: str) -> None:
         ({"url": "http://h/a b"}, ".url: is not a URL (white space)"),
         ({"url": 5}, ".url: expected a string, got an integer"),
         (
+            {"command": "x", "cwd": {"TOKEN": ["${API_KEY}"]}},
+            '.cwd: expected a string, got {"TOKEN":["${API_KEY}"]}',
+        ),
+        (
             {"url": "http://h", "headers": {"A B": "x"}},
             '.headers["A B"]: is not the name of a header',
         ),
