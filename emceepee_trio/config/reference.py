@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import attrs
 
+from ..model.fields import fields_of
 from ..model.problems import bounds
 from ..model.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .server import Reconnect, Retry, Server
@@ -36,7 +37,7 @@ def _section(title: str, cls: type) -> Iterator[str]:
     yield from (title, "-" * len(title), "")
     yield from (".. list-table::", "   :header-rows: 1", "   :widths: auto", "")
     yield from _row("Key", "Type", "Default", "Bounds", "Meaning")
-    for a in attrs.fields(attrs.resolve_types(cls)):
+    for a in fields_of(cls):
         meaning = a.metadata.get("doc") or f"See `{a.name}`_."
         limits = bounds(a.metadata.get("low"), a.metadata.get("high"))
         yield from _row(f"``{a.name}``", _type(a.type), _default(a), limits, meaning)

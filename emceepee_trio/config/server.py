@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import attrs
 
+from ..model.fields import Bounds, Doc, Pattern, Secret, frozen
 from ..model.problems import Expanded, Problem, join, show
 from ..model.redact import redact_command, redact_url
-from ..model.strict import field
 from .bounds import DAY, HOUR, MINUTE, SECOND
 
 OUR_NAME = "emceepee"
@@ -26,78 +26,80 @@ _HEADER_VALUE = r"([!-~]([\t -~]*[!-~])?)?"
 _NOTHING: Mapping[str, str] = {}
 
 
-@attrs.frozen
+@frozen
 class Retry:
     """How a connection is tried again; as it stands, for child processes."""
 
-    enabled: bool = field(True, doc="Whether to try again at all.")
-    max_attempts: int | None = field(
-        5, low=1, high=1_000_000, doc="Tries in a row before giving up; null for no end."
-    )
-    base_delay_ms: int = field(SECOND, low=10, high=HOUR, doc="The pause before the first try.")
-    max_delay_ms: int = field(MINUTE, low=10, high=DAY, doc="The longest pause.")
-    multiplier: float = field(2.0, low=1, high=100, doc="How much longer each pause is.")
-    jitter: float = field(0.1, low=0, high=1, doc="Share of a pause by which it is moved.")
+    enabled: Annotated[bool, Doc("Whether to try again at all.")] = True
+    max_attempts: Annotated[
+        int | None, Bounds(1, 1_000_000), Doc("Tries in a row before giving up; null for no end.")
+    ] = 5
+    base_delay_ms: Annotated[int, Bounds(10, HOUR), Doc("The pause before the first try.")] = SECOND
+    max_delay_ms: Annotated[int, Bounds(10, DAY), Doc("The longest pause.")] = MINUTE
+    multiplier: Annotated[float, Bounds(1, 100), Doc("How much longer each pause is.")] = 2.0
+    jitter: Annotated[float, Bounds(0, 1), Doc("Share of a pause by which it is moved.")] = 0.1
 
     def problems(self) -> Iterator[Problem]:
         if self.max_delay_ms < self.base_delay_ms:
             yield Problem("max_delay_ms", f"less than base_delay_ms, {self.base_delay_ms}")
 
 
-@attrs.frozen
+@frozen
 class Reconnect(Retry):
     """The same for URLs, which come back by themselves: no end of tries, longer pauses."""
 
-    max_attempts: int | None = field(
-        None, low=1, high=1_000_000, doc="Tries in a row before giving up; null for no end."
-    )
-    max_delay_ms: int = field(3 * MINUTE, low=10, high=DAY, doc="The longest pause.")
+    max_attempts: Annotated[
+        int | None, Bounds(1, 1_000_000), Doc("Tries in a row before giving up; null for no end.")
+    ] = None
+    max_delay_ms: Annotated[int, Bounds(10, DAY), Doc("The longest pause.")] = 3 * MINUTE
 
 
-@attrs.frozen
+@frozen
 class Server:
     """One MCP server: a URL or a command, and how to treat it."""
 
-    name: str = field(doc="What clients call it: letters, digits, ``.``, ``_``, ``-``.")
-    url: str | None = field(None, secret=True, doc="Where it listens, http or https.")
-    headers: Mapping[str, str] = field(_NOTHING, secret=True, doc="Sent with every request.")
-    command: str | None = field(None, secret=True, doc="The program to start instead.")
-    args: tuple[str, ...] = field((), secret=True, doc="Its arguments.")
-    env: Mapping[str, str] = field(
-        _NOTHING, secret=True, doc="Added to its otherwise minimal environment."
+    name: Annotated[str, Doc("What clients call it: letters, digits, ``.``, ``_``, ``-``.")]
+    url: Annotated[str | None, Secret(), Doc("Where it listens, http or https.")] = None
+    headers: Annotated[Mapping[str, str], Secret(), Doc("Sent with every request.")] = _NOTHING
+    command: Annotated[str | None, Secret(), Doc("The program to start instead.")] = None
+    args: Annotated[tuple[str, ...], Secret(), Doc("Its arguments.")] = ()
+    env: Annotated[
+        Mapping[str, str], Secret(), Doc("Added to its otherwise minimal environment.")
+    ] = _NOTHING
+    cwd: Annotated[str | None, Doc("Where it runs; relative to the file's folder.")] = None
+    type: Annotated[
+        Literal["stdio", "http", "sse"] | None, Doc("The transport, if it shall not be inferred.")
+    ] = None
+    disabled: Annotated[bool, Doc("Keep the entry, leave the server alone.")] = False
+    allowed_tools: Annotated[
+        tuple[str, ...] | None,
+        Doc("Names or globs; any other tool is as if missing. All, if not given."),
+    ] = None
+    start: Annotated[
+        Literal["eager", "lazy"],
+        Doc("Connect when a session begins, or when it first needs the server."),
+    ] = "eager"
+    era: Annotated[
+        Literal["auto", "handshake", "modern"],
+        Doc("Which MCP it speaks, if that shall not be found out."),
+    ] = "auto"
+    connect_timeout_ms: Annotated[
+        int, Bounds(100, 10 * MINUTE), Doc("How long one try to connect may take.")
+    ] = 30 * SECOND
+    call_timeout_ms: Annotated[
+        int | None, Bounds(100, DAY), Doc("A hard end of every call, promoted or not.")
+    ] = None
+    restart: Annotated[Retry, Doc("When a command ends or fails: see `restart`_.")] = attrs.field(
+        factory=Retry
     )
-    cwd: str | None = field(None, doc="Where it runs; relative to the file's folder.")
-    type: Literal["stdio", "http", "sse"] | None = field(
-        None, doc="The transport, if it shall not be inferred."
+    reconnect: Annotated[Reconnect, Doc("When a URL is lost or fails: see `reconnect`_.")] = (
+        attrs.field(factory=Reconnect)
     )
-    disabled: bool = field(False, doc="Keep the entry, leave the server alone.")
-    allowed_tools: tuple[str, ...] | None = field(
-        None, doc="Names or globs; any other tool is as if missing. All, if not given."
-    )
-    start: Literal["eager", "lazy"] = field(
-        "eager", doc="Connect when a session begins, or when it first needs the server."
-    )
-    era: Literal["auto", "handshake", "modern"] = field(
-        "auto", doc="Which MCP it speaks, if that shall not be found out."
-    )
-    connect_timeout_ms: int = field(
-        30 * SECOND, low=100, high=10 * MINUTE, doc="How long one try to connect may take."
-    )
-    call_timeout_ms: int | None = field(
-        None, low=100, high=DAY, doc="A hard end of every call, promoted or not."
-    )
-    restart: Retry = attrs.field(
-        factory=Retry, metadata={"doc": "When a command ends or fails: see `restart`_."}
-    )
-    reconnect: Reconnect = attrs.field(
-        factory=Reconnect, metadata={"doc": "When a URL is lost or fails: see `reconnect`_."}
-    )
-    propagate_session: str | None = field(
-        None,
-        pattern=_TOKEN,
-        expected="the name of a header",
-        doc="A header that tells a URL which session calls.",
-    )
+    propagate_session: Annotated[
+        str | None,
+        Pattern(_TOKEN, "the name of a header"),
+        Doc("A header that tells a URL which session calls."),
+    ] = None
 
     @property
     def transport(self) -> Literal["stdio", "http", "sse"]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import attrs
 
+from ..model.fields import Bounds, Doc, Pattern, Secret, frozen
 from ..model.problems import Problem, join, show
-from ..model.strict import field
 from .bounds import (
     DAY,
     KIB,
@@ -35,97 +35,93 @@ _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?"
 _ORIGIN = rf"[a-z][a-z0-9+.-]*://{_HOST}"
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """What anybody can use up."""
 
-    sessions: int = field(1000, low=1, high=100_000, doc="Sessions at once.")
-    session_idle_ms: int = field(
-        30 * MINUTE, low=SECOND, high=30 * DAY, doc="A session with nothing under way ends."
+    sessions: Annotated[int, Bounds(1, 100_000), Doc("Sessions at once.")] = 1000
+    session_idle_ms: Annotated[
+        int, Bounds(SECOND, 30 * DAY), Doc("A session with nothing under way ends.")
+    ] = 30 * MINUTE
+    servers: Annotated[int, Bounds(1, 10_000), Doc("Servers, configured and added.")] = 100
+    calls: Annotated[int, Bounds(1, 100_000), Doc("Calls in flight per session.")] = 256
+    execute_timeout_ms: Annotated[
+        int,
+        Bounds(0, MAX_EXECUTE_TIMEOUT_MS),
+        Doc("How long execute_tool waits before it promotes, if the call does not say."),
+    ] = 2 * MINUTE
+    await_timeout_ms: Annotated[
+        int,
+        Bounds(0, MAX_AWAIT_TIMEOUT_MS),
+        Doc("How long await_activity waits, if the call does not say."),
+    ] = 30 * SECOND
+    list_patience_ms: Annotated[
+        int, Bounds(0, 5 * MINUTE), Doc("How long lists wait for servers that connect.")
+    ] = 5 * SECOND
+    tasks: Annotated[int, Bounds(1, 100_000), Doc("Working tasks per session.")] = 100
+    task_ttl_ms: Annotated[
+        int,
+        Bounds(MIN_TASK_TTL_MS, MAX_TASK_TTL_MS),
+        Doc("How long a task may work, if the call does not say."),
+    ] = 10 * MINUTE
+    finished_task_ms: Annotated[
+        int, Bounds(SECOND, DAY), Doc("How long a finished task is kept.")
+    ] = 5 * MINUTE
+    results: Annotated[int, Bounds(1, 100_000), Doc("Finished results kept per session.")] = 200
+    results_bytes: Annotated[
+        int, Bounds(64 * KIB, 16_384 * MIB), Doc("Their size together, in bytes.")
+    ] = 64 * MIB
+    questions: Annotated[int, Bounds(1, 10_000), Doc("Open questions per session.")] = 100
+    question_timeout_ms: Annotated[
+        int, Bounds(SECOND, DAY), Doc("How long a question waits for its answer.")
+    ] = 10 * MINUTE
+    events: Annotated[int, Bounds(10, 1_000_000), Doc("Events kept per session.")] = 1000
+    events_bytes: Annotated[
+        int, Bounds(64 * KIB, 1024 * MIB), Doc("Their size together, in bytes.")
+    ] = 4 * MIB
+    events_ms: Annotated[int, Bounds(SECOND, DAY), Doc("How long an event is kept.")] = 30 * MINUTE
+    notifications: Annotated[
+        int, Bounds(1, 100_000), Doc("Notifications kept per server, together at most 1 MiB.")
+    ] = 100
+    logs: Annotated[int, Bounds(1, 100_000), Doc("Log lines kept per server.")] = 500
+    log_bytes: Annotated[
+        int, Bounds(256, MIB), Doc("A longer log line is cut to this, in bytes.")
+    ] = 16 * KIB
+    message: Annotated[
+        int, Bounds(64 * KIB, 1024 * MIB), Doc("One line or body of a server, in bytes.")
+    ] = 16 * MIB
+    body: Annotated[int, Bounds(4 * KIB, 1024 * MIB), Doc("A client's request, in bytes.")] = (
+        4 * MIB
     )
-    servers: int = field(100, low=1, high=10_000, doc="Servers, configured and added.")
-    calls: int = field(256, low=1, high=100_000, doc="Calls in flight per session.")
-    execute_timeout_ms: int = field(
-        2 * MINUTE,
-        low=0,
-        high=MAX_EXECUTE_TIMEOUT_MS,
-        doc="How long execute_tool waits before it promotes, if the call does not say.",
-    )
-    await_timeout_ms: int = field(
-        30 * SECOND,
-        low=0,
-        high=MAX_AWAIT_TIMEOUT_MS,
-        doc="How long await_activity waits, if the call does not say.",
-    )
-    list_patience_ms: int = field(
-        5 * SECOND, low=0, high=5 * MINUTE, doc="How long lists wait for servers that connect."
-    )
-    tasks: int = field(100, low=1, high=100_000, doc="Working tasks per session.")
-    task_ttl_ms: int = field(
-        10 * MINUTE,
-        low=MIN_TASK_TTL_MS,
-        high=MAX_TASK_TTL_MS,
-        doc="How long a task may work, if the call does not say.",
-    )
-    finished_task_ms: int = field(
-        5 * MINUTE, low=SECOND, high=DAY, doc="How long a finished task is kept."
-    )
-    results: int = field(200, low=1, high=100_000, doc="Finished results kept per session.")
-    results_bytes: int = field(
-        64 * MIB, low=64 * KIB, high=16_384 * MIB, doc="Their size together, in bytes."
-    )
-    questions: int = field(100, low=1, high=10_000, doc="Open questions per session.")
-    question_timeout_ms: int = field(
-        10 * MINUTE, low=SECOND, high=DAY, doc="How long a question waits for its answer."
-    )
-    events: int = field(1000, low=10, high=1_000_000, doc="Events kept per session.")
-    events_bytes: int = field(
-        4 * MIB, low=64 * KIB, high=1024 * MIB, doc="Their size together, in bytes."
-    )
-    events_ms: int = field(30 * MINUTE, low=SECOND, high=DAY, doc="How long an event is kept.")
-    notifications: int = field(
-        100, low=1, high=100_000, doc="Notifications kept per server, together at most 1 MiB."
-    )
-    logs: int = field(500, low=1, high=100_000, doc="Log lines kept per server.")
-    log_bytes: int = field(
-        16 * KIB, low=256, high=MIB, doc="A longer log line is cut to this, in bytes."
-    )
-    message: int = field(
-        16 * MIB, low=64 * KIB, high=1024 * MIB, doc="One line or body of a server, in bytes."
-    )
-    body: int = field(4 * MIB, low=4 * KIB, high=1024 * MIB, doc="A client's request, in bytes.")
 
 
-@attrs.frozen
+@frozen
 class Health:
     """Whether silent connections still work."""
 
-    interval_ms: int = field(2 * MINUTE, low=SECOND, high=DAY, doc="The pause between checks.")
+    interval_ms: Annotated[int, Bounds(SECOND, DAY), Doc("The pause between checks.")] = 2 * MINUTE
 
 
-@attrs.frozen
+@frozen
 class Http:
     """Who may talk to us over HTTP."""
 
-    allowed_hosts: tuple[str, ...] = field(
-        (),
-        pattern=_HOST,
-        expected="a host, or host:port",
-        doc="Names clients may call us by, beside those we are bound to.",
-    )
-    allowed_origins: tuple[str, ...] = field(
-        (),
-        pattern=_ORIGIN,
-        expected='an origin such as "https://example.org"',
-        doc="Web pages that may call us, as ``https://host[:port]``.",
-    )
-    tokens: Mapping[str, str] = field(
-        attrs.Factory(dict),
-        pattern=r"[!-~]+",
-        expected="visible ASCII characters",
-        secret=True,
-        doc="Bearer tokens, by the name of their holder.",
-    )
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Pattern(_HOST, "a host, or host:port"),
+        Doc("Names clients may call us by, beside those we are bound to."),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Pattern(_ORIGIN, 'an origin such as "https://example.org"'),
+        Doc("Web pages that may call us, as ``https://host[:port]``."),
+    ] = ()
+    tokens: Annotated[
+        Mapping[str, str],
+        Pattern(r"[!-~]+", "visible ASCII characters"),
+        Secret(),
+        Doc("Bearer tokens, by the name of their holder."),
+    ] = attrs.field(factory=dict)
 
     def problems(self) -> Iterator[Problem]:
         holders: dict[str, str] = {}
@@ -140,23 +136,26 @@ class Http:
                 yield Problem(join("tokens", name), f"is the token of {show(first)}, too")
 
 
-@attrs.frozen
+@frozen
 class Policy:
     """What clients may have us do when they add servers."""
 
-    spawn: Literal["allow", "allowlist", "deny"] | None = field(
-        None,
-        doc="Start programs. If not given: allow on stdio, loopback and Unix sockets, else deny.",
-    )
-    spawn_allowlist: tuple[tuple[str, ...], ...] = field(
-        (), doc="Command lines that may be started; each a list of globs, one for each argument."
-    )
-    network: Literal["restricted", "allow"] = field(
-        "restricted",
-        doc="Restricted: servers that clients add are connected to directly, never at link-local "
-        "or cloud metadata addresses. Allow: as those of this file, anywhere, and by the proxies "
-        "of the environment.",
-    )
+    spawn: Annotated[
+        Literal["allow", "allowlist", "deny"] | None,
+        Doc("Start programs. If not given: allow on stdio, loopback and Unix sockets, else deny."),
+    ] = None
+    spawn_allowlist: Annotated[
+        tuple[tuple[str, ...], ...],
+        Doc("Command lines that may be started; each a list of globs, one for each argument."),
+    ] = ()
+    network: Annotated[
+        Literal["restricted", "allow"],
+        Doc(
+            "Restricted: servers that clients add are connected to directly, never at link-local "
+            "or cloud metadata addresses. Allow: as those of this file, anywhere, and by the "
+            "proxies of the environment."
+        ),
+    ] = "restricted"
 
     def problems(self) -> Iterator[Problem]:
         if self.spawn == "allowlist" and not self.spawn_allowlist:
@@ -166,18 +165,19 @@ class Policy:
                 yield Problem(join("spawn_allowlist", i), "is empty")
 
 
-@attrs.frozen
+@frozen
 class Config:
     """A whole configuration; without arguments, all defaults."""
 
-    servers: tuple[Server, ...] = field((), doc="The servers.")
+    servers: Annotated[tuple[Server, ...], Doc("The servers.")] = ()
     limits: Limits = attrs.field(factory=Limits)
     health: Health = attrs.field(factory=Health)
     http: Http = attrs.field(factory=Http)
     policy: Policy = attrs.field(factory=Policy)
-    context: Literal["full", "off"] = field(
-        "full", doc="Whether every response tells what is new, or only await_activity."
-    )
-    shutdown_grace_ms: int = field(
-        10 * SECOND, low=0, high=10 * MINUTE, doc="How long what is under way may take at the end."
-    )
+    context: Annotated[
+        Literal["full", "off"],
+        Doc("Whether every response tells what is new, or only await_activity."),
+    ] = "full"
+    shutdown_grace_ms: Annotated[
+        int, Bounds(0, 10 * MINUTE), Doc("How long what is under way may take at the end.")
+    ] = 10 * SECOND

@@ -11,10 +11,12 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
 
+from .fields import fields_of
+
 
 def json_schema(cls: type) -> dict[str, Any]:
     """What *cls* takes. Null is accepted where a class says so, but not advertised."""
-    fields = [a for a in attrs.fields(attrs.resolve_types(cls)) if a.init]
+    fields = [a for a in fields_of(cls) if a.init]
     schema: dict[str, Any] = {"type": "object", "properties": {a.name: _field(a) for a in fields}}
     if required := [a.name for a in fields if a.default is attrs.NOTHING]:
         schema["required"] = required

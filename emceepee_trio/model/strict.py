@@ -1,17 +1,12 @@
 """Strict JSON to frozen attrs classes, every problem at once and each with its path.
 
 Nothing is coerced: ``"5"`` is no integer, ``true`` is no number, an unknown key is a mistake.
-A class says what it takes with annotations and with :func:`field`; from the same two things
+A class says what it takes with its annotations and the marks of ``fields`` in them; from the same
 :func:`json_schema` says it to a model. This module knows neither configuration nor tools.
 
 Understood: ``str int float bool None Any``, ``Literal``, ``X | Y``, ``tuple[X, ...]``, ``list[X]``,
 ``Mapping[str, X]``, and attrs classes. A class with a method ``problems()`` is asked once its
 fields are right; it yields what is wrong between them, with paths relative to itself.
-
-Metadata of a field, all optional, keys as the arguments of :func:`field`: ``doc`` (what a reader is
-told), ``low`` and ``high`` (numbers), ``max_length`` (characters, or items), ``pattern`` (the
-whole string, or each string in it) and ``expected`` (what a mismatch is told), ``secret`` (values
-are never shown in problems or reprs).
 """
 
 from __future__ import annotations
@@ -26,38 +21,14 @@ from typing import Any, TypeVar, get_args, get_origin
 import attrs
 from cattrs import Converter
 
+from .fields import fields_of
 from .problems import Expanded, Invalid, Problem, bounds, did_you_mean, join, kind, show
 from .schema import arms, is_list, is_literal, is_mapping, is_union, item_type, json_schema
 from .wire import loads
 
-__all__ = ["Expanded", "Invalid", "Problem", "field", "json_schema", "structure"]
+__all__ = ["Expanded", "Invalid", "Problem", "json_schema", "structure"]
 
 T = TypeVar("T")
-
-
-def field(
-    default: Any = attrs.NOTHING,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    max_length: int | None = None,
-    pattern: str | None = None,
-    expected: str | None = None,
-    doc: str | None = None,
-    secret: bool | None = None,
-) -> Any:
-    """An attrs field with the metadata described above; without a default it is required."""
-    metadata = {
-        "low": low,
-        "high": high,
-        "max_length": max_length,
-        "pattern": pattern,
-        "expected": expected,
-        "doc": doc,
-        "secret": secret,
-    }
-    metadata = {key: value for key, value in metadata.items() if value is not None}
-    return attrs.field(default=default, repr=not secret, metadata=metadata)
 
 
 def structure(
@@ -266,7 +237,8 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
         return converter.structure(value, fitting[-1])
 
     def a_class(cls: Any) -> Hook:
-        fields = {a.name: a for a in attrs.fields(attrs.resolve_types(cls)) if a.init}
+        # Any, since attrs types what it has set by now (type, alias) as perhaps missing.
+        fields: dict[str, Any] = {a.name: a for a in fields_of(cls) if a.init}
 
         def hook(value: Any, _: Any) -> Any:
             value = parsed(value, dict)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-import attrs
 import trio
 
 from ..config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
 from ..errors import SessionGone
 from ..model.events import Event
-from ..model.strict import field
+from ..model.fields import Bounds, Doc, frozen
 from ..model.wire import dumps, event_json
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
@@ -19,10 +18,10 @@ from .response import Reply, pending_client, remarks, text
 from .servers import task_item
 
 
-@attrs.frozen
+@frozen
 class AwaitActivity:
-    timeout_ms: int | None = field(None, low=0, high=MAX_AWAIT_TIMEOUT_MS, doc="default 30000")
-    last_event_id: str | None = field(None, doc="repeat all kept events after this one")
+    timeout_ms: Annotated[int | None, Bounds(0, MAX_AWAIT_TIMEOUT_MS), Doc("default 30000")] = None
+    last_event_id: Annotated[str | None, Doc("repeat all kept events after this one")] = None
 
 
 @TOOLS.tool(

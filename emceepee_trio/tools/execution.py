@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 import regex
@@ -20,8 +20,8 @@ from ..config.bounds import (
     MIN_TASK_TTL_MS,
 )
 from ..errors import InvalidArguments, NotFound, ServerDisconnected, ToolError
+from ..model.fields import Bounds, Doc, MaxLength, frozen
 from ..model.problems import did_you_mean
-from ..model.strict import field
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .asking import as_tool_error, gather
@@ -33,11 +33,11 @@ MATCHING = 0.5
 """Seconds that a client's pattern may take on one name."""
 
 
-@attrs.frozen
+@frozen
 class ListTools:
-    server: str = field(".*", doc="regex, as tool", max_length=MAX_SEARCH_PATTERN)
-    tool: str = field(".*", max_length=MAX_SEARCH_PATTERN)
-    detail: Literal["auto", "full", "summary"] = field("auto", doc="summary has no schemas")
+    server: Annotated[str, MaxLength(MAX_SEARCH_PATTERN), Doc("regex, as tool")] = ".*"
+    tool: Annotated[str, MaxLength(MAX_SEARCH_PATTERN)] = ".*"
+    detail: Annotated[Literal["auto", "full", "summary"], Doc("summary has no schemas")] = "auto"
 
 
 @TOOLS.tool(
@@ -91,15 +91,15 @@ def _summary(tool: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-@attrs.frozen
+@frozen
 class ExecuteTool:
-    server: str = field()
-    tool: str = field()
-    args: Mapping[str, Any] = field(attrs.Factory(dict))
-    timeout_ms: int | None = field(
-        None, low=0, high=MAX_EXECUTE_TIMEOUT_MS, doc="wait so long, default 120000; 0: none"
-    )
-    ttl_ms: int | None = field(None, doc="then run as a task at most so long")
+    server: str
+    tool: str
+    args: Mapping[str, Any] = attrs.field(factory=dict)
+    timeout_ms: Annotated[
+        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("wait so long, default 120000; 0: none")
+    ] = None
+    ttl_ms: Annotated[int | None, Doc("then run as a task at most so long")] = None
 
 
 @TOOLS.tool(

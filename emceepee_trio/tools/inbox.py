@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import attrs
+from typing import Annotated, Literal
 
 from ..config.bounds import MAX_LOGS_RETURNED
-from ..model.strict import field
+from ..model.fields import Bounds, Doc, Pattern, frozen
 from ..model.wire import to_snake
 from ..session.buffers import Logged, at_least
 from .asking import ask
@@ -18,10 +16,10 @@ LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "a
 Source = Literal["protocol", "stderr", "stdout"]
 
 
-@attrs.frozen
+@frozen
 class GetNotifications:
-    server: str | None = field(None)
-    limit: int | None = field(None, low=1, high=100_000)
+    server: str | None = None
+    limit: Annotated[int | None, Bounds(1, 100_000)] = None
 
 
 @TOOLS.tool(
@@ -32,14 +30,14 @@ async def get_notifications(request: Request, asked: GetNotifications) -> Reply:
     return json_reply({"notifications": [to_snake(entry) for entry in found]})
 
 
-@attrs.frozen
+@frozen
 class GetLogs:
-    server: str | None = field(None)
-    level: LogLevel = field("debug", doc="this and worse")
-    sources: tuple[Source, ...] | None = field(None)
-    exclude_sources: tuple[Source, ...] = field(())
-    limit: int = field(100, low=1, high=MAX_LOGS_RETURNED)
-    clear: bool = field(True, doc="forget what matched")
+    server: str | None = None
+    level: Annotated[LogLevel, Doc("this and worse")] = "debug"
+    sources: tuple[Source, ...] | None = None
+    exclude_sources: tuple[Source, ...] = ()
+    limit: Annotated[int, Bounds(1, MAX_LOGS_RETURNED)] = 100
+    clear: Annotated[bool, Doc("forget what matched")] = True
 
 
 @TOOLS.tool(
@@ -63,10 +61,10 @@ async def get_logs(request: Request, asked: GetLogs) -> Reply:
     return json_reply({"logs": [to_snake(entry) for entry in found], "dropped": dropped})
 
 
-@attrs.frozen
+@frozen
 class SetLogLevel:
-    server: str = field()
-    level: LogLevel = field()
+    server: str
+    level: LogLevel
 
 
 @TOOLS.tool("Set how much a server logs.", SetLogLevel, ACTS)
@@ -86,15 +84,15 @@ async def get_roots(request: Request, _: NoArguments) -> Reply:
     return json_reply({"roots": request.session.roots()})
 
 
-@attrs.frozen
+@frozen
 class Root:
-    uri: str = field(pattern="file://.+", expected="a file:// URI")
-    name: str | None = field(None)
+    uri: Annotated[str, Pattern("file://.+", "a file:// URI")]
+    name: str | None = None
 
 
-@attrs.frozen
+@frozen
 class SetRoots:
-    roots: tuple[Root, ...] = field()
+    roots: tuple[Root, ...]
 
 
 @TOOLS.tool("Tell servers which folders they may work in.", SetRoots, ACTS)

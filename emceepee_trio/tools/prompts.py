@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
 
-from ..model.strict import Problem, field
+from ..model.fields import Doc, frozen
+from ..model.problems import Problem
 from .asking import ask
 from .registry import READS, TOOLS, Request
 from .resources import OfServers, list_of
@@ -20,11 +21,11 @@ async def list_prompts(request: Request, asked: OfServers) -> Reply:
     return json_reply(gathered.to_json("prompts"))
 
 
-@attrs.frozen
+@frozen
 class GetPrompt:
-    server: str = field()
-    name: str = field()
-    arguments: Mapping[str, str] = field(attrs.Factory(dict))
+    server: str
+    name: str
+    arguments: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @TOOLS.tool("Render a prompt.", GetPrompt, READS)
@@ -34,28 +35,28 @@ async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     return json_reply(await ask(request, backend, "prompts/get", params))
 
 
-@attrs.frozen
+@frozen
 class Reference:
-    prompt: str | None = field(None)
-    uri: str | None = field(None)
+    prompt: str | None = None
+    uri: str | None = None
 
     def problems(self) -> Iterator[Problem]:
         if (self.prompt is None) == (self.uri is None):
             yield Problem("", 'expected either {"prompt": name} or {"uri": template}')
 
 
-@attrs.frozen
+@frozen
 class Argument:
-    name: str = field()
-    value: str = field()
+    name: str
+    value: str
 
 
-@attrs.frozen
+@frozen
 class Complete:
-    server: str = field()
-    ref: Reference = field()
-    argument: Argument = field(doc="what is typed so far")
-    context: Mapping[str, str] = field(attrs.Factory(dict), doc="other arguments")
+    server: str
+    ref: Reference
+    argument: Annotated[Argument, Doc("what is typed so far")]
+    context: Annotated[Mapping[str, str], Doc("other arguments")] = attrs.field(factory=dict)
 
 
 @TOOLS.tool("Suggest values for an argument of a prompt or resource template.", Complete, READS)

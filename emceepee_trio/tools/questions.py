@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
-
-import attrs
+from typing import Annotated, Any, Literal
 
 from ..errors import InvalidArguments
+from ..model.fields import Doc, MaxLength, frozen
 from ..model.states import QuestionState
-from ..model.strict import field
 from ..session.questions import checked_content
 from .registry import ACTS, ENDS, READS, TOOLS, Request
 from .resources import OfServers
@@ -22,15 +20,15 @@ async def get_sampling_requests(request: Request, asked: OfServers) -> Reply:
     return json_reply({"sampling_requests": [question.whole() for question in found]})
 
 
-@attrs.frozen
+@frozen
 class RespondToSampling:
-    request_id: str = field()
-    content: str | tuple[Mapping[str, Any], ...] | Mapping[str, Any] = field(
-        doc="text, or content blocks"
-    )
-    model: str = field(doc="who completed it")
-    role: Literal["assistant", "user"] = field("assistant")
-    stop_reason: str | None = field(None)
+    request_id: str
+    content: Annotated[
+        str | tuple[Mapping[str, Any], ...] | Mapping[str, Any], Doc("text, or content blocks")
+    ]
+    model: Annotated[str, Doc("who completed it")]
+    role: Literal["assistant", "user"] = "assistant"
+    stop_reason: str | None = None
 
 
 @TOOLS.tool("Answer a sampling request.", RespondToSampling, ACTS)
@@ -62,10 +60,10 @@ def _content(
     return blocks if uses_tools or len(blocks) > 1 else blocks[0]
 
 
-@attrs.frozen
+@frozen
 class Cancel:
-    request_id: str = field()
-    reason: str = field("cancelled by the client", max_length=1000)
+    request_id: str
+    reason: Annotated[str, MaxLength(1000)] = "cancelled by the client"
 
 
 @TOOLS.tool("Refuse a sampling request.", Cancel, ENDS)
@@ -81,11 +79,11 @@ async def get_elicitations(request: Request, asked: OfServers) -> Reply:
     return json_reply({"elicitations": [question.whole() for question in found]})
 
 
-@attrs.frozen
+@frozen
 class RespondToElicitation:
-    request_id: str = field()
-    action: Literal["accept", "decline", "cancel"] = field()
-    content: Mapping[str, Any] | None = field(None, doc="with accept: the form, by its schema")
+    request_id: str
+    action: Literal["accept", "decline", "cancel"]
+    content: Annotated[Mapping[str, Any] | None, Doc("with accept: the form, by its schema")] = None
 
 
 _STATES = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 from mcp import MCPError
 
 from ..backend.backend import Backend
@@ -12,7 +11,7 @@ from ..backend.catalog import List
 from ..config import OUR_NAME
 from ..errors import ExecutionFailed, NotFound, TimedOut
 from ..model.diagrams import diagrams
-from ..model.strict import field
+from ..model.fields import frozen
 from ..model.wire import dumps
 from .asking import Gathered, as_tool_error, ask, entries_of, gather, labelled
 from .registry import ACTS, READS, TOOLS, Request
@@ -51,9 +50,9 @@ async def list_of(request: Request, name: List, server: str | None) -> Gathered:
     return gathered
 
 
-@attrs.frozen
+@frozen
 class OfServers:
-    server: str | None = field(None)
+    server: str | None = None
 
 
 @TOOLS.tool("Resources of one server or of all.", OfServers, READS)
@@ -68,10 +67,10 @@ async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
     return json_reply(gathered.to_json("resource_templates"))
 
 
-@attrs.frozen
+@frozen
 class Resource:
-    server: str = field()
-    uri: str = field()
+    server: str
+    uri: str
 
 
 @TOOLS.tool("Read a resource.", Resource, READS)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import attrs
 
 from ..backend.backend import Backend
 from ..config import ConfigError, server_from_arguments
 from ..errors import InvalidArguments, ToolError
-from ..model.strict import field
+from ..model.fields import Doc, Secret, frozen
 from ..model.wire import timestamp
 from ..session.session import Session
 from .asking import entries_of
@@ -21,20 +21,20 @@ STDERR_TAIL = 20
 RECENT_EVENTS = 20
 
 
-@attrs.frozen
+@frozen
 class AddServer:
-    name: str = field()
-    url: str | None = field(None, doc="streamable HTTP endpoint")
-    headers: Mapping[str, str] | None = field(None, secret=True)
-    command: str | None = field(None, doc="or: a program that speaks MCP on stdio")
-    args: tuple[str, ...] | None = field(None)
-    env: Mapping[str, str] | None = field(None, secret=True)
-    cwd: str | None = field(None)
-    restart: Mapping[str, Any] | None = field(None)
-    reconnect: Mapping[str, Any] | None = field(None)
-    allowed_tools: tuple[str, ...] | None = field(None, doc="names or globs")
-    connect_timeout_ms: int | None = field(None)
-    keep_on_failure: bool = field(False, doc="keep trying if the first attempt fails")
+    name: str
+    url: Annotated[str | None, Doc("streamable HTTP endpoint")] = None
+    headers: Annotated[Mapping[str, str] | None, Secret()] = None
+    command: Annotated[str | None, Doc("or: a program that speaks MCP on stdio")] = None
+    args: tuple[str, ...] | None = None
+    env: Annotated[Mapping[str, str] | None, Secret()] = None
+    cwd: str | None = None
+    restart: Mapping[str, Any] | None = None
+    reconnect: Mapping[str, Any] | None = None
+    allowed_tools: Annotated[tuple[str, ...] | None, Doc("names or globs")] = None
+    connect_timeout_ms: int | None = None
+    keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False
 
 
 @TOOLS.tool(
@@ -78,9 +78,9 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
     return json_reply(said)
 
 
-@attrs.frozen
+@frozen
 class Named:
-    name: str = field()
+    name: str
 
 
 @TOOLS.tool("Disconnect a server and forget it.", Named, ENDS)
@@ -107,9 +107,9 @@ async def list_servers(request: Request, _: NoArguments) -> Reply:
     return json_reply({"servers": [describe(session, b) for b in session.backends.values()]})
 
 
-@attrs.frozen
+@frozen
 class OfServer:
-    server: str = field()
+    server: str
 
 
 @TOOLS.tool(

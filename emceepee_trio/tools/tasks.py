@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import attrs
 import trio
 
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_WAITERS
 from ..errors import TimedOut
+from ..model.fields import Bounds, Doc, frozen
 from ..model.states import TaskState
-from ..model.strict import field
 from ..model.wire import to_snake
 from ..session.call import Call, Task
 from ..session.session import Session
@@ -24,11 +23,11 @@ def task_json(task: Task) -> dict[str, Any]:
     return to_snake(task)
 
 
-@attrs.frozen
+@frozen
 class ListTasks:
-    server: str | None = field(None)
-    status: Status | None = field(None)
-    include_completed: bool = field(False, doc="also those that are over")
+    server: str | None = None
+    status: Status | None = None
+    include_completed: Annotated[bool, Doc("also those that are over")] = False
 
 
 @TOOLS.tool("Tasks that are working, oldest first.", ListTasks, READS)
@@ -44,9 +43,9 @@ async def list_tasks(request: Request, asked: ListTasks) -> Reply:
     return json_reply({"tasks": tasks})
 
 
-@attrs.frozen
+@frozen
 class OfTask:
-    task_id: str = field()
+    task_id: str
 
 
 @TOOLS.tool("One task, and the questions its server has open.", OfTask, READS)
@@ -67,12 +66,12 @@ def _task(call: Call) -> Task:
     return call.task
 
 
-@attrs.frozen
+@frozen
 class GetTaskResult:
-    task_id: str = field()
-    timeout_ms: int | None = field(
-        None, low=0, high=MAX_EXECUTE_TIMEOUT_MS, doc="default: until the task expires"
-    )
+    task_id: str
+    timeout_ms: Annotated[
+        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default: until the task expires")
+    ] = None
 
 
 @TOOLS.tool(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import attrs
+from typing import Annotated
 
 from ..config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MIN_TIMER_MS
-from ..model.strict import Problem, field
+from ..model.fields import Bounds, Doc, MaxLength, frozen
+from ..model.problems import Problem
 from .registry import ACTS, ENDS, READS, TOOLS, Request
 from .response import Reply, json_reply
 
 
-@attrs.frozen
+@frozen
 class SetTimer:
-    duration_ms: int = field(low=MIN_TIMER_MS, high=MAX_TIMER_MS)
-    message: str = field(max_length=MAX_TIMER_MESSAGE, doc="what to remind you of")
-    interval: bool = field(False, doc="again and again; then at least 1000")
+    duration_ms: Annotated[int, Bounds(MIN_TIMER_MS, MAX_TIMER_MS)]
+    message: Annotated[str, MaxLength(MAX_TIMER_MESSAGE), Doc("what to remind you of")]
+    interval: Annotated[bool, Doc("again and again; then at least 1000")] = False
 
     def problems(self) -> Iterator[Problem]:
         if self.interval and self.duration_ms < MIN_INTERVAL_MS:
@@ -33,9 +33,9 @@ async def set_timer(request: Request, asked: SetTimer) -> Reply:
     return json_reply({"timer": timer.to_json()})
 
 
-@attrs.frozen
+@frozen
 class ListTimers:
-    include_inactive: bool = field(False)
+    include_inactive: bool = False
 
 
 @TOOLS.tool("Active timers.", ListTimers, READS)
@@ -44,9 +44,9 @@ async def list_timers(request: Request, asked: ListTimers) -> Reply:
     return json_reply({"timers": [timer.to_json() for timer in timers]})
 
 
-@attrs.frozen
+@frozen
 class OfTimer:
-    timer_id: str = field()
+    timer_id: str
 
 
 @TOOLS.tool("One timer.", OfTimer, READS)

@@ -1,38 +1,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from emceepee_trio.model.fields import Bounds, Doc, MaxLength, Pattern, frozen
 from emceepee_trio.model.schema import json_schema
-from emceepee_trio.model.strict import Invalid, field, structure
+from emceepee_trio.model.strict import Invalid, structure
 from emceepee_trio.tools import all_tools
 from strategies import objects
 
 
-@attrs.frozen
+@frozen
 class Inner:
-    names: tuple[str, ...] = field((), max_length=3)
+    names: Annotated[tuple[str, ...], MaxLength(3)] = ()
 
 
-@attrs.frozen
+@frozen
 class Everything:
-    text: str = field(doc="A text.", max_length=5, pattern="^[a-z]*$")
-    number: int = field(3, low=1, high=9)
-    share: float = field(0.5, low=0, high=1)
-    flag: bool = field(False)
-    word: Literal["one", "two"] = field("one")
-    maybe: int | None = field(None, low=0)
-    either: str | tuple[str, ...] = field("x")
-    anything: Any = field(None)
-    free: Mapping[str, Any] = field(attrs.Factory(dict))
-    texts: Mapping[str, str] = field(attrs.Factory(dict))
-    inner: Inner = field(attrs.Factory(Inner))
-    given: list[int] = field(attrs.Factory(list))
+    text: Annotated[str, MaxLength(5), Pattern("^[a-z]*$"), Doc("A text.")]
+    number: Annotated[int, Bounds(1, 9)] = 3
+    share: Annotated[float, Bounds(0, 1)] = 0.5
+    flag: bool = False
+    word: Literal["one", "two"] = "one"
+    maybe: Annotated[int | None, Bounds(0)] = None
+    either: str | tuple[str, ...] = "x"
+    anything: Any = None
+    free: Mapping[str, Any] = attrs.field(factory=dict)
+    texts: Mapping[str, str] = attrs.field(factory=dict)
+    inner: Inner = attrs.field(factory=Inner)
+    given: list[int] = attrs.field(factory=list)
 
 
 def test_a_schema_says_what_the_class_says() -> None:

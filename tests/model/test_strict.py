@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee_trio.model.fields import Bounds, Doc, MaxLength, Pattern, Secret, frozen
 from emceepee_trio.model.problems import Expanded, did_you_mean, join, show
-from emceepee_trio.model.strict import Invalid, Problem, field, json_schema, structure
+from emceepee_trio.model.strict import Invalid, Problem, json_schema, structure
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -18,30 +19,30 @@ json_values = st.recursive(
 )
 
 
-@attrs.frozen
+@frozen
 class Point:
     x: int
     y: float = 0.0
 
 
-@attrs.frozen
+@frozen
 class Everything:
-    name: str = field(doc="What it is called.", pattern="[a-z]+", expected="small letters")
-    timeout_ms: int = field(5, low=0, high=900_000)
-    share: float = field(0.5, low=0)
+    name: Annotated[str, Pattern("[a-z]+", "small letters"), Doc("What it is called.")]
+    timeout_ms: Annotated[int, Bounds(0, 900_000)] = 5
+    share: Annotated[float, Bounds(0)] = 0.5
     deep: bool = False
     level: Literal["stdio", "http", "sse"] = "http"
-    limit: int | None = field(None, high=10)
-    words: tuple[str, ...] = field((), max_length=3, pattern="[a-z]*")
-    env: Mapping[str, str] = field(attrs.Factory(dict), secret=True)
+    limit: Annotated[int | None, Bounds(high=10)] = None
+    words: Annotated[tuple[str, ...], MaxLength(3), Pattern("[a-z]*")] = ()
+    env: Annotated[Mapping[str, str], Secret()] = attrs.field(factory=dict)
     args: Mapping[str, Any] | None = None
     content: str | tuple[Mapping[str, Any], ...] = ""
     mixed: Literal["auto"] | int = "auto"
     version: Literal[1, 2] = 1
     any: Any = None
     points: tuple[Point, ...] = ()
-    note: str = field("", max_length=5)
-    command_line: tuple[str, ...] | None = field(None, secret=True)
+    note: Annotated[str, MaxLength(5)] = ""
+    command_line: Annotated[tuple[str, ...] | None, Secret()] = None
 
     def problems(self) -> Iterator[Problem]:
         if self.deep and not self.points:
