@@ -14,6 +14,7 @@ from mcp import MCPError
 
 from ..config import Server
 from ..errors import ConnectFailed, Denied, LimitReached, ToolError
+from ..model.last_words import reason
 from .client import closed_under
 from .connect import Streams
 from .http import describe
@@ -101,7 +102,8 @@ def explain(
         if process is not None and process.exit is not None:
             how = process.exit.signal or f"code {process.exit.code}"
             details |= {k: v for k, v in attrs.asdict(process.exit).items() if v is not None}
-            said = f"; it said: {lines[-1]}" if lines else ""
+            why = reason(lines)
+            said = f"; it said: {_cut(why)}" if why is not None else ""
             return Failure(f"process exited ({how}) before it answered{said}", details)
         return Failure("closed the connection before it answered", details)
     if isinstance(error, OSError) and server.transport == "stdio":
