@@ -53,8 +53,8 @@ See: 'npm help config'
 npm error A complete log of this run can be found in: /home/u/.npm/_logs/2026-11-19-debug-0.log
 """,
         (
-            "FetchError: request to http://127.0.0.1:9/mcp-remote failed, reason: connect ECONNREFUSED "
-            "127.0.0.1:9"
+            "FetchError: request to http://127.0.0.1:9/mcp-remote failed, reason: connect "
+            "ECONNREFUSED 127.0.0.1:9"
         ),
     ),
     "npx: a certificate": (
@@ -77,9 +77,9 @@ error: No solution found when resolving tool dependencies
 mcp-server-nope, we can conclude that your requirements are unsatisfiable.
 """,
         (
-            "error: No solution found when resolving tool dependencies: Because mcp-server-nope was "
-            "not found in the package registry and you require mcp-server-nope, we can conclude that "
-            "your requirements are unsatisfiable."
+            "error: No solution found when resolving tool dependencies: Because "
+            "mcp-server-nope was not found in the package registry and you require "
+            "mcp-server-nope, we can conclude that your requirements are unsatisfiable."
         ),
     ),
     "uvx: nobody there": (
@@ -93,8 +93,8 @@ error: Failed to fetch: http://127.0.0.1:9/simple/mcp-server-git/
   cause: Connection refused (os error 111)
 """,
         (
-            "error: Failed to fetch: http://127.0.0.1:9/simple/mcp-server-git/: Connection refused (os "
-            "error 111)"
+            "error: Failed to fetch: http://127.0.0.1:9/simple/mcp-server-git/: Connection "
+            "refused (os error 111)"
         ),
     ),
     "uvx: a certificate, and a hint": (
@@ -107,8 +107,8 @@ error: Failed to fetch: `https://packages.example/simple/mcp-server-git/`
 hint: Consider enabling use of system TLS certificates with the `--system-certs` command-line flag
 """,
         (
-            "error: Failed to fetch: `https://packages.example/simple/mcp-server-git/`: invalid peer "
-            "certificate: UnknownIssuer"
+            "error: Failed to fetch: `https://packages.example/simple/mcp-server-git/`: "
+            "invalid peer certificate: UnknownIssuer"
         ),
     ),
     "docker: no daemon": (
@@ -119,8 +119,8 @@ running?
 Run 'docker run --help' for more information
 """,
         (
-            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker "
-            "daemon running?"
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is "
+            "the docker daemon running?"
         ),
     ),
     "docker: no image": (
@@ -132,8 +132,8 @@ may require 'docker login'
 Run 'docker run --help' for more information
 """,
         (
-            "docker: Error response from daemon: pull access denied for mcp/nope, repository does not "
-            "exist or may require 'docker login'"
+            "docker: Error response from daemon: pull access denied for mcp/nope, repository "
+            "does not exist or may require 'docker login'"
         ),
     ),
     "python: no module to run": (
@@ -163,8 +163,8 @@ Traceback (most recent call last):
 urllib.error.URLError: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed>
 """,
         (
-            "urllib.error.URLError: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify "
-            "failed>"
+            "urllib.error.URLError: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] "
+            "certificate verify failed>"
         ),
     ),
     "python: a variable": (
