@@ -1,21 +1,23 @@
 """The configuration: frozen classes with every default and bound, and how files become them.
 
-``settings`` are the keys, ``bounds`` the numbers that are not settings, ``files`` reads,
-``dialects`` knows other programs' files, ``reference`` writes the documentation.
+``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
+``files`` reads, ``dialects`` knows other programs' files, ``reference`` writes the documentation.
 """
 
 from __future__ import annotations
 
 from . import bounds
 from .files import ConfigError, Loaded, default_path, load, parse, server_from_arguments
+from .policy import Allowed, Policy
 from .reference import reference_rst
 from .server import OUR_NAME, Reconnect, Retry, Server
-from .settings import LOCAL, OWN, Config, Health, Http, Limits, Policy
+from .settings import LOCAL, OWN, Config, Health, Http, Limits
 
 __all__ = [
     "LOCAL",
     "OUR_NAME",
     "OWN",
+    "Allowed",
     "Config",
     "ConfigError",
     "Health",

@@ -14,8 +14,9 @@ from typing import Any
 import attrs
 
 from ..model.problems import Problem, join, show
+from .policy import Policy
 from .server import Retry, Server
-from .settings import Config, Health, Http, Limits, Policy
+from .settings import Config, Health, Http, Limits
 
 _OTHER_SPELLINGS = {
     "backoffMultiplier": "multiplier",

@@ -19,6 +19,7 @@ from ..model.strict import structure
 from ..model.variables import expand
 from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, translate
+from .policy import Allowed, Policy
 from .server import Server
 from .settings import Config
 
@@ -149,7 +150,9 @@ class _Reading:
                 f"{len(self.servers)} servers, expected at most {config.limits.servers}",
             )
         made = tuple(server for _, server in self.servers.values() if server is not None)
-        return attrs.evolve(config, servers=made)
+        policy = _resolved_policy(config.policy, self.folder, self.environ)
+        self.warnings += [str(attrs.evolve(p, path=f"policy.{p.path}")) for p in policy.doubts()]
+        return attrs.evolve(config, servers=made, policy=policy)
 
     def unknown(self, keys: Sequence[str], *, shared: bool) -> None:
         """Keys at the top that are not ours: another program's, if it *shares* the file."""
@@ -248,6 +251,24 @@ def _resolved(server: Server, folder: Path | None, environ: Mapping[str, str]) -
         if _is_relative(command):
             command = _from(folder, command)
     return attrs.evolve(server, cwd=cwd, command=command)
+
+
+def _resolved_policy(policy: Policy, folder: Path, environ: Mapping[str, str]) -> Policy:
+    """With programs and folders spelled as those of :func:`_resolved`, to which they are held."""
+    if policy.spawn != "allowlist":
+        return policy
+
+    def program(words: tuple[str, ...]) -> tuple[str, ...]:
+        command = _at_home(words[0], environ)
+        return (_from(folder, command) if _is_relative(command) else command, *words[1:])
+
+    def resolved(entry: tuple[str, ...] | Allowed) -> tuple[str, ...] | Allowed:
+        if not isinstance(entry, Allowed):
+            return program(entry)
+        cwd = None if entry.cwd is None else _from(folder, _at_home(entry.cwd, environ))
+        return attrs.evolve(entry, command=program(entry.command), cwd=cwd)
+
+    return attrs.evolve(policy, spawn_allowlist=tuple(map(resolved, policy.spawn_allowlist)))
 
 
 def _is_relative(command: str) -> bool:

@@ -11,8 +11,9 @@ import attrs
 from ..model.fields import fields_of
 from ..model.problems import bounds
 from ..model.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
+from .policy import Allowed, Policy
 from .server import Reconnect, Retry, Server
-from .settings import Config, Health, Http, Limits, Policy
+from .settings import Config, Health, Http, Limits
 
 _SECTIONS: tuple[tuple[str, type], ...] = (
     ("The file", Config),
@@ -23,6 +24,7 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("health", Health),
     ("http", Http),
     ("policy", Policy),
+    ("An entry of spawn_allowlist", Allowed),
 )
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -24,6 +24,7 @@ from .bounds import (
     MINUTE,
     SECOND,
 )
+from .policy import Policy
 from .server import NAME, Server
 
 OWN = "token"
@@ -134,35 +135,6 @@ class Http:
                 )
             if (first := holders.setdefault(token, name)) != name:
                 yield Problem(join("tokens", name), f"is the token of {show(first)}, too")
-
-
-@frozen
-class Policy:
-    """What clients may have us do when they add servers."""
-
-    spawn: Annotated[
-        Literal["allow", "allowlist", "deny"] | None,
-        Doc("Start programs. If not given: allow on stdio, loopback and Unix sockets, else deny."),
-    ] = None
-    spawn_allowlist: Annotated[
-        tuple[tuple[str, ...], ...],
-        Doc("Command lines that may be started; each a list of globs, one for each argument."),
-    ] = ()
-    network: Annotated[
-        Literal["restricted", "allow"],
-        Doc(
-            "Restricted: servers that clients add are connected to directly, never at link-local "
-            "or cloud metadata addresses. Allow: as those of this file, anywhere, and by the "
-            "proxies of the environment."
-        ),
-    ] = "restricted"
-
-    def problems(self) -> Iterator[Problem]:
-        if self.spawn == "allowlist" and not self.spawn_allowlist:
-            yield Problem("spawn_allowlist", 'is empty; spawn "deny" says the same more clearly')
-        for i, words in enumerate(self.spawn_allowlist):
-            if not words:
-                yield Problem(join("spawn_allowlist", i), "is empty")
 
 
 @frozen

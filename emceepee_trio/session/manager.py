@@ -185,7 +185,7 @@ class SessionManager:
             ToolError: it may not be added, or the one attempt failed and nothing is kept.
         """
         session.check_open()
-        self.registry.check(session.principal, server)
+        server = self.registry.check(session.principal, server)
         if (same := _same(session, server)) is not None:
             return await same.connection(), False
         restricted = self.registry.restricts(server.name)

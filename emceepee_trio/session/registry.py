@@ -7,12 +7,12 @@ Knows no session; `manager.py` tells the sessions of a change.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 import attrs
 
-from ..config import OUR_NAME, Config, Policy, Server
+from ..config import OUR_NAME, Config, Server
 from ..errors import Denied, InvalidArguments, LimitReached, ServerNotFound
+from .spawning import admitted
 
 
 @attrs.define(eq=False)
@@ -30,14 +30,19 @@ class Registry:
     def _configured(self) -> dict[str, Server]:
         return {s.name: s for s in self.config.servers if s.name not in self._removed}
 
-    def check(self, principal: str, server: Server) -> None:
+    def check(self, principal: str, server: Server) -> Server:
         """Whether *principal* may add *server*.
+
+        Returns:
+            The server, with what the operator says of how it is started.
 
         Raises:
             ToolError: it may not; says why.
         """
         configured = self._configured().get(server.name)
-        if configured is not None and configured != server:
+        if configured == server:
+            return server  # it changes nothing
+        if configured is not None:
             raise InvalidArguments(
                 f"server {server.name!r} is configured; choose another name, or remove it first"
             )
@@ -46,15 +51,21 @@ class Registry:
             raise LimitReached(
                 f"there are {self.config.limits.servers} servers (limits.servers); remove one first"
             )
-        if server.command is not None:
-            _check_spawn(self.config.policy, [server.command, *server.args])
+        return admitted(self.config.policy, server)
 
     def reload(self, config: Config) -> None:
-        """Take new servers; one that a client has removed comes back if its entry is another."""
+        """Take new servers; one that a client has removed comes back if its entry is another.
+
+        What a client has added goes if its program may not be started any more.
+        """
         before = {server.name: server for server in self.config.servers}
         after = {server.name: server for server in config.servers}
         self._removed = {n for n in self._removed if n in after and after[n] == before.get(n)}
         self.config = config
+        for added in self._added.values():
+            for name, server in list(added.items()):
+                if not _is_admitted(config, server):
+                    del added[name]
 
     def add(self, principal: str, server: Server) -> None:
         if self._configured().get(server.name) != server:
@@ -96,17 +107,8 @@ def not_found(name: str, visible: Mapping[str, object]) -> str:
     return f"no server {name!r}; there are: {known}. list_servers tells more, add_server adds one"
 
 
-def _check_spawn(policy: Policy, words: list[str]) -> None:
-    match policy.spawn:
-        case "deny":
-            raise Denied("policy.spawn is deny: this daemon starts no programs for its clients")
-        case "allowlist":
-            # The whole argument vector: a pattern for the runner alone would allow anything.
-            if not any(
-                len(words) == len(globs) and all(map(fnmatchcase, words, globs))
-                for globs in policy.spawn_allowlist
-            ):
-                raise Denied(
-                    "policy.spawn is allowlist and no entry of policy.spawn_allowlist matches "
-                    "this whole command line"
-                )
+def _is_admitted(config: Config, server: Server) -> bool:
+    try:
+        return admitted(config.policy, server) == server
+    except Denied:
+        return False

@@ -170,7 +170,9 @@ def test_a_file_of_the_original_is_read() -> None:
 
 def test_a_file_of_ours_may_say_everything() -> None:
     loaded = load(FILES / "everything.json", ENVIRON)
-    assert loaded.warnings == ()
+    assert loaded.warnings == (
+        'policy.spawn_allowlist[0]: "uvx" runs what its arguments name: "mcp-*" allows any program',
+    )
     assert loaded.config == Config(
         servers=(
             Server(

@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from emceepee_trio.config import (
+    Allowed,
     Config,
     Health,
     Http,
@@ -189,8 +190,20 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         ),
         ({"policy": {"spawn_allowlist": [[]]}}, "policy.spawn_allowlist[0]: is empty"),
         (
+            {"policy": {"spawn_allowlist": [{"command": []}]}},
+            "policy.spawn_allowlist[0].command: is empty",
+        ),
+        (
+            {"policy": {"spawn_allowlist": [{"command": ["x"], "env": ["A", "PATH"]}]}},
+            'policy.spawn_allowlist[0].env: "PATH" would let clients choose the program',
+        ),
+        (
+            {"policy": {"spawn_allowlist": [{"command": ["x"], "env": ["A=b"]}]}},
+            'policy.spawn_allowlist[0].env[0]: expected the name of a variable, got "A=b"',
+        ),
+        (
             {"policy": {"spawn_allowlist": ["npx *"]}},
-            'policy.spawn_allowlist[0]: expected a list, got "npx *"',
+            'policy.spawn_allowlist[0]: expected a list or an object, got "npx *"',
         ),
         (
             {"limits": {"servers": 1}, "mcpServers": {n: {"command": n} for n in "ab"}},
@@ -420,7 +433,7 @@ def test_no_secret_is_shown() -> None:
 
 def test_the_reference_has_a_row_for_every_setting() -> None:
     text = reference_rst()
-    for cls in (Config, Server, Retry, Reconnect, Limits, Health, Http, Policy):
+    for cls in (Config, Server, Retry, Reconnect, Limits, Health, Http, Policy, Allowed):
         for a in attrs.fields(cls):
             assert f"   * - ``{a.name}``\n" in text
     assert (
@@ -433,6 +446,6 @@ def test_the_reference_has_a_row_for_every_setting() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    for cls in (Server, Retry, Reconnect, Limits, Health, Http, Policy):
+    for cls in (Server, Retry, Reconnect, Limits, Health, Http, Policy, Allowed):
         for a in attrs.fields(cls):
             assert a.metadata["doc"].endswith(".")

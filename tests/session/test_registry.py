@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from emceepee_trio.config import Config, Limits, Policy, Server
+from emceepee_trio.config import Allowed, Config, Limits, Policy, Server
 from emceepee_trio.errors import Denied, InvalidArguments, LimitReached, ServerNotFound
 from emceepee_trio.session.registry import Registry
 
@@ -192,3 +192,101 @@ def test_an_allowlist_matches_whole_command_lines(words: tuple[str, ...], allowe
     else:
         with pytest.raises(Denied, match="spawn_allowlist"):
             known.check("ada", server)
+
+
+PATTERN = ("npx", "-y", "@scope/server-*")
+FOLDER = ("files", "--root=/home/*")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (PATTERN, ("npx", "-y", "@scope/server-files@npm:evil")),
+        (PATTERN, ("npx", "-y", "@scope/server-files@user/repo")),
+        (PATTERN, ("npx", "-y", "@scope/server-../../tmp/evil")),
+        (PATTERN, ("npx", "-y\0", "@scope/server-files")),
+        (PATTERN, ("npx", "-Y", "@scope/server-files")),
+        (PATTERN, ("npx", "-y", "@scope/server-files", "")),
+        (PATTERN, ("npx", "-y", "@scope/server-files\n--evil")),
+        (FOLDER, ("files", "--root=/home/..")),
+        (FOLDER, ("files", "--root=/home/me/../../etc")),
+        (FOLDER, ("files", "--root", "/home/me")),
+        (("files", "*"), ("files", "--config=/tmp/evil")),
+        (("files", "*", "*"), ("files", "--eval", "x")),
+        (("node", "*.mjs"), ("node", "--import=data:text/javascript,x.mjs")),
+        (("node", "safe.mjs"), ("node", "./safe.mjs")),
+        (("node", "safe.mjs"), ("./node", "safe.mjs")),
+        (("node", "safe.mjs"), ("env", "node", "safe.mjs")),
+        (("node", "safe.mjs"), ("sh", "-c", "node safe.mjs")),
+        (("/opt/servers/*",), ("/opt/servers/../../bin/sh",)),
+        (("/opt/servers/*",), ("/opt/servers/x/sh",)),
+    ],
+)
+def test_a_wildcard_is_no_way_out(entry: tuple[str, ...], words: tuple[str, ...]) -> None:
+    known = with_policy(spawn="allowlist", spawn_allowlist=(entry,))
+    with pytest.raises(Denied, match="no entry"):
+        known.check("ada", program(*words))
+
+
+def listed(**more: Any) -> Registry:
+    entry = Allowed(("files", "--stdio"), **more)
+    return with_policy(spawn="allowlist", spawn_allowlist=(entry,))
+
+
+@pytest.mark.parametrize("name", ["PATH", "NODE_OPTIONS", "LD_PRELOAD", "path", "ANYTHING"])
+def test_a_listed_command_line_gets_no_variables_of_clients(name: str) -> None:
+    server = attrs.evolve(program("files", "--stdio"), env={name: "/evil"})
+    with pytest.raises(Denied, match=f'"{name}"; leave it out of env') as caught:
+        listed(env=("TOKEN", "Path")).check("ada", server)
+    assert "policy.spawn_allowlist" in caught.value.message
+    assert "/evil" not in caught.value.message
+
+
+def test_what_is_not_restricted_by_an_entry_is_what_it_names() -> None:
+    server = attrs.evolve(program("files", "--stdio"), env={"TOKEN": "x"})
+    assert listed(env=("TOKEN",)).check("ada", server) == server
+    with pytest.raises(Denied):
+        listed().check("ada", server)
+
+
+def test_a_listed_command_line_runs_in_no_folder_of_a_clients() -> None:
+    server = program("files", "--stdio")
+    elsewhere = attrs.evolve(server, cwd="/tmp/evil")
+    with pytest.raises(Denied, match="no folder"):
+        listed().check("ada", elsewhere)
+    with pytest.raises(Denied, match="no folder"):
+        listed(cwd="/srv").check("ada", elsewhere)
+    there = attrs.evolve(server, cwd="/srv")
+    assert listed(cwd="/srv").check("ada", there) == there
+    assert listed(cwd="/srv").check("ada", server) == there
+
+
+def test_of_several_entries_the_one_that_allows_it_counts() -> None:
+    entries = (("files", "--stdio"), Allowed(("files", "*"), ("TOKEN",)))
+    known = with_policy(spawn="allowlist", spawn_allowlist=entries)
+    server = attrs.evolve(program("files", "x"), env={"TOKEN": "x"})
+    known.check("ada", server)
+    both = attrs.evolve(program("files", "--stdio"), env={"TOKEN": "x"})
+    with pytest.raises(Denied):
+        known.check("ada", both)
+
+
+def test_what_is_configured_needs_no_entry() -> None:
+    configured = attrs.evolve(program("other"), env={"PATH": "/opt"})
+    policy = Policy("allowlist", (("files",),))
+    known = Registry(Config((configured,), policy=policy))
+    assert known.check("ada", configured) == configured
+    known.remove("ada", "p")
+    with pytest.raises(Denied):
+        known.check("ada", configured)
+
+
+@pytest.mark.parametrize("policy", [Policy("deny"), Policy("allowlist", (("other",),))])
+def test_what_may_not_be_started_any_more_is_gone_after_a_reload(policy: Policy) -> None:
+    known = with_policy(spawn="allowlist", spawn_allowlist=(("files", "--stdio"),))
+    for server in (program("files", "--stdio"), url("web")):
+        known.add("ada", known.check("ada", server))
+    known.reload(attrs.evolve(known.config))
+    assert names(known, "ada") == ["p", "web"]
+    known.reload(Config(policy=policy))
+    assert names(known, "ada") == ["web"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 from emceepee_client import Emceepee, Open, is_running
@@ -253,6 +255,55 @@ async def test_spawning_may_be_restricted_to_whole_command_lines(connect: Open) 
             assert error["code"] == "TOOL_ERR_DENIED"
             assert "policy.spawn_allowlist" in error["message"]
         assert await names(emceepee) == ["new"]
+
+
+def evil(folder: Path) -> Path:
+    """A folder that runs code of whoever gets it into a PATH, a PYTHONPATH, or a cwd."""
+    ran = folder / "ran"
+    program = f"#!{sys.executable}\nopen({str(ran)!r}, 'w')\n"
+    for name in ("mcp-safe", "sitecustomize.py", "script.py"):
+        (folder / name).write_text(program)
+        (folder / name).chmod(0o755)
+    return ran
+
+
+async def test_a_listed_command_line_runs_no_code_of_clients(connect: Open, tmp_path: Path) -> None:
+    ran, hold = evil(tmp_path), {"keep_on_failure": True}
+    allowed = [["mcp-safe", "--stdio"], [sys.executable, SCRIPT], [sys.executable, "script.py"]]
+    settings = {"policy": {"spawn": "allowlist", "spawn_allowlist": allowed}}
+    safe = {"command": "mcp-safe", "args": ["--stdio"]}
+    script = {"command": sys.executable, "args": ["script.py"]}
+    async with connect(**settings) as emceepee:
+        for server in (
+            safe | {"env": {"PATH": str(tmp_path)}},
+            raw() | {"env": {"PYTHONPATH": str(tmp_path)}},
+            raw() | {"env": {"HARMLESS": "x"}},
+            raw() | {"cwd": str(tmp_path)},
+            script | {"cwd": str(tmp_path)},
+            safe | {"command": str(tmp_path / "mcp-safe")},
+            {"command": "env", "args": [f"PATH={tmp_path}", "mcp-safe", "--stdio"]},
+            {"command": sys.executable, "args": ["-c", f"open({str(ran)!r}, 'w')"]},
+        ):
+            error = await emceepee.fails("add_server", name="new", **server, **hold)
+            assert error["code"] == "TOOL_ERR_DENIED"
+            assert "policy.spawn_allowlist" in error["message"]
+        assert await names(emceepee) == []
+        assert not ran.exists()
+        assert (await emceepee.says("add_server", name="new", **raw()))["status"] == "connected"
+
+
+async def test_a_client_says_what_the_operator_lets_it_say(connect: Open, tmp_path: Path) -> None:
+    entry = {"command": [sys.executable, SCRIPT], "env": ["ITS_TOKEN"], "cwd": str(tmp_path)}
+    settings = {"policy": {"spawn": "allowlist", "spawn_allowlist": [entry]}}
+    async with connect(**settings) as emceepee:
+        server = raw() | {"env": {"ITS_TOKEN": "${HOME}"}}
+        await emceepee.says("add_server", name="new", **server)
+        here = json.loads((await emceepee.execute("new", "where")).text)
+        assert here["cwd"] == str(tmp_path)
+        assert here["env"]["ITS_TOKEN"] == "${HOME}"  # what is ours is not told
+        # The same again, spelled out, is the same.
+        said = await emceepee.says("add_server", name="new", **server, cwd=str(tmp_path))
+        assert said["replaced"] is False
 
 
 METADATA = (
