@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -109,12 +111,13 @@ class Buffers:
 
     def take_notifications(self, server: str | None, limit: int | None) -> list[Heard]:
         """The oldest *limit*, removed."""
-        found = sorted(
-            (entry for kept in self._among(self._heard, server) for entry in kept),
-            key=lambda entry: entry.timestamp,
-        )[:limit]
-        self._remove(self._heard, found)
+        in_order = heapq.merge(
+            *self._among(self._heard, server).values(), key=lambda entry: entry.timestamp
+        )
+        found = list(islice(in_order, limit))
         for notification in found:
+            # Of each server it is the oldest that is left.
+            self._heard[notification.server].popleft()
             self._heard_bytes[notification.server] -= notification.size
         return found
 
@@ -133,7 +136,7 @@ class Buffers:
         matching = sorted(
             (
                 entry
-                for kept in self._among(self._logged, server)
+                for kept in self._among(self._logged, server).values()
                 for entry in kept
                 if wanted(entry)
             ),
@@ -143,7 +146,9 @@ class Buffers:
         dropped = sum(count for name, count in self._dropped.items() if server in (None, name))
         if clear:
             dropped += len(matching) - len(found)
-            self._remove(self._logged, matching)
+            gone = set(map(id, matching))
+            for name, kept in self._among(self._logged, server).items():
+                self._logged[name] = deque(entry for entry in kept if id(entry) not in gone)
             for name in list(self._dropped):
                 if server in (None, name):
                     del self._dropped[name]
@@ -155,11 +160,5 @@ class Buffers:
         return [str(entry.data) for entry in kept if entry.source == source][-limit:]
 
     @staticmethod
-    def _among(buffers: dict[str, deque[Any]], server: str | None) -> Iterable[deque[Any]]:
-        return [kept for name, kept in buffers.items() if server in (None, name)]
-
-    @staticmethod
-    def _remove(buffers: dict[str, deque[Any]], gone: Iterable[Any]) -> None:
-        ids = {id(entry) for entry in gone}
-        for name, kept in buffers.items():
-            buffers[name] = deque(entry for entry in kept if id(entry) not in ids)
+    def _among(buffers: dict[str, deque[Any]], server: str | None) -> dict[str, deque[Any]]:
+        return {name: kept for name, kept in buffers.items() if server in (None, name)}

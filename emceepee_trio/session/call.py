@@ -63,15 +63,6 @@ class Call:
     def is_sent(self) -> bool:
         return self.waiting_on == "answer"
 
-    @property
-    def is_working(self) -> bool:
-        return self.task is not None and self.task.status is TaskState.WORKING
-
-    @property
-    def is_finished(self) -> bool:
-        """A task that has met its fate, and is kept."""
-        return self.task is not None and self.task.status is not TaskState.WORKING
-
     def to_json(self) -> dict[str, Any]:
         return {
             "tool": self.tool,

@@ -8,6 +8,7 @@ the client reaches it by its id. The slot decides every fate; deadlines and canc
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,6 +48,12 @@ class Calls:
     session: str
     _calls: dict[str, Call] = attrs.field(factory=dict, init=False)
     """In flight, working, and finished but kept; in the order of their making."""
+    # Of these, so that no request has to look at all that is kept:
+    _in_flight: set[str] = attrs.field(factory=set, init=False)
+    _working: dict[str, Task] = attrs.field(factory=dict, init=False)
+    _finished: OrderedDict[str, Call] = attrs.field(factory=OrderedDict, init=False)
+    """In the order of their end, which is that in which they are forgotten."""
+    _finished_bytes: int = attrs.field(default=0, init=False)
 
     def begin(
         self,
@@ -62,9 +69,7 @@ class Calls:
         """Start the call; *patience* is what its request is going to wait."""
         if self.nursery.cancel_scope.cancel_called:
             raise SessionGone("the session has ended; open a new one and call again")
-        if sum(call.state is CallState.IN_FLIGHT for call in self._calls.values()) >= (
-            self.limits.calls
-        ):
+        if len(self._in_flight) >= self.limits.calls:
             raise LimitReached(
                 f"{self.limits.calls} calls are in flight in this session (limits.calls); "
                 "wait for some of them to finish"
@@ -85,6 +90,7 @@ class Calls:
         # Born with a deadline beyond any wait, so that no path leaves a call without one.
         call.scope.deadline = min(call.hard_end, now + patience + ttl)
         self._calls[call.id] = call
+        self._in_flight.add(call.id)
         self._log("debug", "tool_execution_start", call, has_args=bool(args))
         self.nursery.start_soon(self._run, call, send, name=f"call {call.id}")
         return call
@@ -127,13 +133,14 @@ class Calls:
             self._abandon(call, "too many working tasks")
             raise
         call.state = step(CALL, call.state, CallState.PROMOTED)
+        self._in_flight.remove(call.id)
         call.expires = trio.current_time() + call.ttl
         call.scope.deadline = min(call.hard_end, call.expires)
         self._make_task(call)
 
     def _make_task(self, call: Call) -> Task:
         created = timestamp(self.wall())
-        task = call.task = Task(
+        task = call.task = self._working[call.id] = Task(
             call.id,
             TaskState.WORKING,
             created,
@@ -156,7 +163,7 @@ class Calls:
         self._finish(call, self._make_task(call), fate, outcome)
 
     def _room_for_task(self) -> None:
-        if sum(call.is_working for call in self._calls.values()) >= self.limits.tasks:
+        if len(self._working) >= self.limits.tasks:
             raise LimitReached(
                 f"{self.limits.tasks} tasks are working in this session (limits.tasks); "
                 "fetch, cancel or wait for some of them first"
@@ -211,6 +218,7 @@ class Calls:
             call.slot.fail(outcome) if isinstance(outcome, ToolError) else call.slot.set(outcome)
         ):
             return False
+        self._in_flight.discard(call.id)
         if call.task is not None:
             self._finish(call, call.task, fate, outcome)
         elif fate is TaskState.CANCELLED:
@@ -229,6 +237,7 @@ class Calls:
 
     def _finish(self, call: Call, task: Task, fate: TaskState, outcome: Result | ToolError) -> None:
         task.status = step(TASK, task.status, fate)
+        del self._working[call.id]
         task.last_updated_at = timestamp(self.wall())
         call.expires = trio.current_time() + self.limits.finished_task_ms / 1000
         if isinstance(outcome, ToolError):
@@ -238,20 +247,22 @@ class Calls:
         self.publish(call.server, _finished(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
         self._log(level, f"task_{fate.value}", call, task_id=call.id, error=task.error)
+        self._finished[call.id] = call
+        self._finished_bytes += call.size
         self._evict()
         self.on_kept(call.expires)
 
     def _evict(self) -> None:
         """Forget the oldest finished tasks beyond ``limits.results``."""
-        finished = [call for call in self._calls.values() if call.is_finished]
-        finished.sort(key=lambda call: call.expires)
-        size = sum(call.size for call in finished)
-        while len(finished) > self.limits.results or (
-            size > self.limits.results_bytes and len(finished) > 1
+        while len(self._finished) > self.limits.results or (
+            self._finished_bytes > self.limits.results_bytes and len(self._finished) > 1
         ):
-            oldest = finished.pop(0)
-            size -= oldest.size
-            del self._calls[oldest.id]
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        task_id, call = self._finished.popitem(last=False)
+        self._finished_bytes -= call.size
+        del self._calls[task_id]
 
     def _abandon(self, call: Call, reason: str) -> None:
         if self._settle(call, TaskState.CANCELLED, ExecutionFailed(f"cancelled: {reason}")):
@@ -284,18 +295,16 @@ class Calls:
 
     @property
     def has_unsettled(self) -> bool:
-        return any(not call.slot.is_settled for call in self._calls.values())
+        return bool(self._in_flight or self._working)
 
     def tasks(self) -> list[Task]:
         """Oldest first."""
         return [call.task for call in self._calls.values() if call.task is not None]
 
     def working(self, server: str | None = None) -> list[Task]:
-        return [
-            task
-            for task in self.tasks()
-            if task.status is TaskState.WORKING and server in (None, task.server)
-        ]
+        """Oldest first, by their calls."""
+        working = (task for _, task in sorted(self._working.items()))
+        return [task for task in working if server in (None, task.server)]
 
     def under_way(self, server: str) -> list[Call]:
         """Not settled yet, tasks or not."""
@@ -316,13 +325,14 @@ class Calls:
             call.task.last_updated_at = timestamp(self.wall())
 
     def next_due(self) -> float | None:
-        return min((c.expires for c in self._calls.values() if c.is_finished), default=None)
+        oldest = next(iter(self._finished.values()), None)
+        return oldest.expires if oldest is not None else None
 
     def sweep(self) -> None:
         """Forget what has been kept long enough."""
         now = trio.current_time()
-        for call in [c for c in self._calls.values() if c.is_finished and c.expires <= now]:
-            del self._calls[call.id]
+        while (due := self.next_due()) is not None and due <= now:
+            self._forget_oldest()
 
 
 def _status_message(said: Mapping[str, Any]) -> str:

@@ -9,8 +9,10 @@ anybody got it is counted, and the next delivery says so.
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice, takewhile
 from typing import Any
 
 import attrs
@@ -18,7 +20,7 @@ import attrs
 from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from ..model.events import Event, Happening, Notification
-from ..model.wire import event_json, event_type, size_of, timestamp, to_camel
+from ..model.wire import dumps, event_json, event_type, size_of, timestamp, to_camel
 from ..waits.feed import Feed
 
 TRIGGERS = 1000
@@ -30,6 +32,8 @@ class _Kept:
     event: Event
     until: float
     """On trio's clock."""
+    notice: str | None
+    """What further ones like it say, which are counted and not kept."""
     outgoing: int = 0
     """Responses that are on their way with it; more than one only if asked for again."""
     delivered: bool = False
@@ -37,6 +41,50 @@ class _Kept:
     @property
     def is_pending(self) -> bool:
         return not self.outgoing and not self.delivered
+
+
+@attrs.define(eq=False)
+class _Pending:
+    """What waits to be taken, oldest first; costs nothing for what is kept beside it.
+
+    Heaps, since what comes back belongs in its place. Only the oldest leaves, or all of them do:
+    so whatever leaves is the oldest among those like it, too, and neither heap has holes.
+    """
+
+    _waiting: list[tuple[str, _Kept]] = attrs.field(factory=list, init=False)
+    _notices: dict[str, list[tuple[str, _Kept]]] = attrs.field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, kept: _Kept) -> None:
+        heapq.heappush(self._waiting, (kept.event.id, kept))
+        if kept.notice is not None:
+            heapq.heappush(self._notices.setdefault(kept.notice, []), (kept.event.id, kept))
+
+    def oldest(self) -> _Kept:
+        return self._waiting[0][1]
+
+    def like(self, notice: str) -> _Kept | None:
+        """The oldest of those that say the same."""
+        alike = self._notices.get(notice)
+        return alike[0][1] if alike else None
+
+    def pop(self) -> _Kept:
+        """The oldest."""
+        _, kept = heapq.heappop(self._waiting)
+        if kept.notice is not None:
+            alike = self._notices[kept.notice]
+            heapq.heappop(alike)
+            if not alike:
+                del self._notices[kept.notice]
+        return kept
+
+    def pop_all(self) -> list[_Kept]:
+        """In no order."""
+        waiting, self._waiting = self._waiting, []
+        self._notices.clear()
+        return [kept for _, kept in waiting]
 
 
 @attrs.frozen
@@ -77,8 +125,11 @@ class Delivery:
         self._settle()
         self._owner._lost += self.lost
         for kept in self._shown:
-            if kept.is_pending and kept.event.id not in self._owner._kept:
-                self._owner._lost += 1  # evicted while it was on its way
+            if kept.is_pending:
+                if kept.event.id in self._owner._kept:
+                    self._owner._pending.add(kept)
+                else:
+                    self._owner._lost += 1  # evicted while it was on its way
         if not self.is_empty:
             # Somebody may have begun to wait while they were away.
             self._owner.triggers.nudge()
@@ -107,38 +158,28 @@ class Events:
     session: str
     triggers: Feed[Trigger] = attrs.field(factory=lambda: Feed[Trigger](TRIGGERS), init=False)
     _kept: OrderedDict[str, _Kept] = attrs.field(factory=OrderedDict, init=False)
+    _pending: _Pending = attrs.field(factory=_Pending, init=False)
+    """Those of them that are."""
     _bytes: int = attrs.field(default=0, init=False)
     _lost: int = attrs.field(default=0, init=False)
     _newest_told: str = attrs.field(default="", init=False)
 
     def publish(self, server: str, happening: Happening) -> None:
         """Synchronous: whoever notices something tells it before anything else can run."""
-        if not self._collapse(server, happening):
+        notice = _notice(server, happening)
+        first = self._pending.like(notice) if notice is not None else None
+        if first is not None:
+            first.event = attrs.evolve(first.event, count=first.event.count + 1)
+        else:
             created = timestamp(self.wall())
             size = size_of(to_camel(happening)) + len(server) + 100
             event = Event(self.new_id(), server, created, happening, size)
-            until = self.now() + self.keep_for
-            self._kept[event.id] = _Kept(event, until)
+            kept = self._kept[event.id] = _Kept(event, self.now() + self.keep_for, notice)
+            self._pending.add(kept)
             self._bytes += size
             self._evict()
-            self.on_kept(until)
+            self.on_kept(kept.until)
         self.triggers.publish(Trigger(server, event_type(happening)))
-
-    def _collapse(self, server: str, happening: Happening) -> bool:
-        if not (isinstance(happening, Notification) and happening.method.endswith("/list_changed")):
-            return False
-        for kept in self._kept.values():
-            first = kept.event
-            if (
-                kept.is_pending
-                and first.server == server
-                and isinstance(first.happening, Notification)
-                and first.happening.method == happening.method
-                and first.happening.params == happening.params
-            ):
-                kept.event = attrs.evolve(first, count=first.count + 1)
-                return True
-        return False
 
     def _evict(self) -> None:
         """Down to the bounds, oldest first; the newest stays, however large."""
@@ -146,14 +187,13 @@ class Events:
             len(self._kept) > self.keep or self._bytes > self.keep_bytes
         ):
             too_many = len(self._kept) > self.keep
-            self._drop(
-                next(iter(self._kept)), "limits.events" if too_many else "limits.events_bytes"
-            )
+            self._drop_oldest("limits.events" if too_many else "limits.events_bytes")
 
-    def _drop(self, event_id: str, reason: str) -> None:
-        kept = self._kept.pop(event_id)
+    def _drop_oldest(self, reason: str) -> None:
+        _, kept = self._kept.popitem(last=False)
         self._bytes -= kept.event.size
         if kept.is_pending:
+            self._pending.pop()  # older than anything else that is pending, too
             self._lost += 1
             logs.write(
                 "warn",
@@ -173,11 +213,11 @@ class Events:
         """Forget what is too old."""
         now = self.now()
         while (due := self.next_due()) is not None and due <= now:
-            self._drop(next(iter(self._kept)), "limits.events_ms")
+            self._drop_oldest("limits.events_ms")
 
     @property
     def has_pending(self) -> bool:
-        return self._lost > 0 or any(kept.is_pending for kept in self._kept.values())
+        return self._lost > 0 or len(self._pending) > 0
 
     def has_after(self, last_event_id: str) -> bool:
         """Whether :meth:`take_after` would have anything to say."""
@@ -199,14 +239,13 @@ class Events:
     def take(self) -> Delivery:
         """The oldest pending events, as many as one delivery carries; the first always fits."""
         size = MAX_DELIVERY_BYTES
-        pending = [kept for kept in self._kept.values() if kept.is_pending]
         taken: list[_Kept] = []
-        for kept in pending[:MAX_DELIVERY_EVENTS]:
-            size -= kept.event.size
+        while self._pending and len(taken) < MAX_DELIVERY_EVENTS:
+            size -= self._pending.oldest().event.size
             if size < 0 and taken:
                 break
-            taken.append(kept)
-        return self._deliver(taken, len(pending) - len(taken))
+            taken.append(self._pending.pop())
+        return self._deliver(taken, len(self._pending))
 
     def take_after(self, last_event_id: str) -> Delivery:
         """Every kept event after that one, delivered before or not: the only repetition.
@@ -214,12 +253,11 @@ class Events:
         Those before it as well that are pending: they came back after newer ones had been told.
         """
         known = last_event_id in self._kept
-        after = [
-            kept
-            for event_id, kept in self._kept.items()
-            if event_id > last_event_id or not known or kept.is_pending
-        ]
-        return self._deliver(after, 0, cursor_lost=not known)
+        newer = takewhile(
+            lambda kept: kept.event.id > last_event_id or not known, reversed(self._kept.values())
+        )
+        wanted = {kept.event.id: kept for kept in (*newer, *self._pending.pop_all())}
+        return self._deliver([wanted[id_] for id_ in sorted(wanted)], 0, cursor_lost=not known)
 
     def _deliver(self, taken: list[_Kept], more: int, *, cursor_lost: bool = False) -> Delivery:
         lost, self._lost = self._lost, 0
@@ -232,5 +270,12 @@ class Events:
 
     def recent(self, server: str, at_most: int) -> list[dict[str, Any]]:
         """The newest events of one server, oldest first, delivered or not. Takes nothing."""
-        found = [k.event for k in self._kept.values() if k.event.server == server]
-        return [event_json(event) for event in found[-at_most:]]
+        of_server = (k.event for k in reversed(self._kept.values()) if k.event.server == server)
+        return [event_json(event) for event in islice(of_server, at_most)][::-1]
+
+
+def _notice(server: str, happening: Happening) -> str | None:
+    """The same text for whatever says no more than the one before it."""
+    if isinstance(happening, Notification) and happening.method.endswith("/list_changed"):
+        return dumps([server, happening.method, happening.params])
+    return None

@@ -163,6 +163,10 @@ class Questions:
             **more,
         )
 
+    @property
+    def has_open(self) -> bool:
+        return bool(self._open)
+
     def open(self, kind: Kind, server: str | None = None) -> list[Question]:
         """Oldest first."""
         return [

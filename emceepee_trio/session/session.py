@@ -248,9 +248,8 @@ class Session:
         return bool(
             self._requests
             or self.calls.has_unsettled
-            or self.questions.open("elicitation")
-            or self.questions.open("sampling")
-            or self.timers.list(include_inactive=False)
+            or self.questions.has_open
+            or self.timers.has_active
         )
 
     def at_end(self, act: Callable[[], None]) -> None:

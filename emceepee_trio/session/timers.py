@@ -101,6 +101,10 @@ class Timers:
             raise NotFound(f"no timer {timer_id!r}; list_timers shows what there is")
         return timer
 
+    @property
+    def has_active(self) -> bool:
+        return any(timer.status == "active" for timer in self._timers.values())
+
     def list(self, *, include_inactive: bool) -> list[Timer]:
         return [t for t in self._timers.values() if include_inactive or t.status == "active"]
 

@@ -7,6 +7,7 @@ number of readers wait without taking anything from each other.
 from __future__ import annotations
 
 from collections import deque
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 import attrs
@@ -53,7 +54,8 @@ class Feed(Generic[T]):
 
     def after(self, cursor: int) -> list[T]:
         """What a reader at *cursor* has not seen."""
-        return [item for number, item in self._items if number > cursor]
+        newest_first = takewhile(lambda numbered: numbered[0] > cursor, reversed(self._items))
+        return [item for _, item in newest_first][::-1]
 
     async def wait_after(self, cursor: int) -> None:
         """Park until there is something after *cursor*, or a nudge, or the feed is closed."""

@@ -39,7 +39,7 @@ SESSION = (
         "a cancel acts first and decides later",
         "session/calls.py",
         "        won = self._settle(call, TaskState.CANCELLED, error)\n        if won:\n",
-        "        won = call.is_working\n        if won:\n",
+        "        won = not call.slot.is_settled\n        if won:\n",
         "session/test_call_fates.py::test_completion_and_cancel",
     ),
     mutant(
@@ -129,18 +129,27 @@ SESSION = (
     ),
     # Events
     mutant(
-        "events are taken without being marked, and delivered twice",
+        "events are taken and left where they were, and delivered twice",
         "session/events.py",
-        "            kept.outgoing += 1\n",
-        "            pass\n",
+        "            taken.append(self._pending.pop())\n",
+        "            taken.append(self._pending.oldest())\n",
         "session/test_events.py::test_what_one_response_has_taken_no_other_gets",
     ),
     mutant(
         "an eviction is counted when it happens, and again when its response fails",
         "session/events.py",
-        "        if kept.is_pending:\n            self._lost += 1\n            logs",
-        "        if not kept.delivered:\n            self._lost += 1\n            logs",
+        "            self._pending.pop()  # older than anything else that is pending, too\n"
+        "            self._lost += 1\n",
+        "            self._pending.pop()\n"
+        "        if not kept.delivered:\n            self._lost += 1\n",
         "session/test_events.py::test_what_is_evicted_on_its_way_is_lost_only_if_it_does_not_arrive",
+    ),
+    mutant(
+        "what comes back is delivered last",
+        "session/events.py",
+        "        heapq.heappush(self._waiting, (kept.event.id, kept))\n",
+        "        self._waiting.append((kept.event.id, kept))\n",
+        "session/test_events.py::test_events_of_a_response_that_is_not_written_come_back_in_their_place",
     ),
     mutant(
         "who waits is not woken by events that come back",
@@ -159,8 +168,9 @@ SESSION = (
     mutant(
         "a notice collapses into one that was delivered before",
         "session/events.py",
-        "                kept.is_pending\n                and first.server == server\n",
-        "                first.server == server\n",
+        "            heapq.heappop(alike)\n            if not alike:\n"
+        "                del self._notices[kept.notice]\n",
+        "            pass\n",
         "session/test_events.py::test_notices_collapse_only_while_the_first_is_undelivered",
     ),
     mutant(

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from effort import effort
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.model.states import CallState, TaskState
 from emceepee_trio.session.call import Call
@@ -213,3 +214,25 @@ async def test_nothing_remains_of_many_calls_but_what_is_kept(autojump_clock: Mo
         await wait_all_tasks_blocked()
         assert len(world.calls._calls) == 5
         assert len(world.nursery.child_tasks) == 1  # the sweeper
+
+
+async def test_what_is_kept_makes_no_call_dearer(autojump_clock: MockClock) -> None:
+    async def of_a_call(results: int) -> int:
+        async with open_calls(results=results) as world:
+            for _ in range(results):
+                await finished(world)
+
+            def through_its_life() -> None:
+                world.calls.promote(call := world.begin(Peer(), patience=5))
+                world.begin(Peer(), patience=0)
+                assert world.calls.has_unsettled
+                assert len(world.calls.working()) == 1
+                world.calls.cancel(call.id)  # and the oldest that is kept is forgotten
+                world.calls.sweep()
+
+            steps = effort(through_its_life)
+            assert len(kept(world)) == results
+            return steps
+
+    few = await of_a_call(3)
+    assert await of_a_call(60) <= few + 20  # a step for each would be 57 more

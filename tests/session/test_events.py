@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from effort import effort
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from emceepee_trio.model.events import Event, Notification, TimerExpired
 from emceepee_trio.session.events import Delivery, Events, Trigger
@@ -393,3 +394,42 @@ def test_nothing_grows_while_nobody_listens() -> None:
     assert len(desk.events.triggers._items) <= 1000
     delivery = desk.events.take()
     assert len(delivery.events) + delivery.lost == 5000
+
+
+@pytest.mark.parametrize("give_back", [False, True])
+def test_what_is_kept_and_delivered_makes_no_response_dearer(give_back: bool) -> None:
+    def of_a_response(kept: int) -> int:
+        desk = Desk(keep=2000)
+        desk.publish(*range(kept))
+        while desk.take():
+            pass
+        cursor = desk.events.triggers.last
+
+        def respond() -> None:
+            desk.notify()
+            desk.notify()
+            desk.publish(1)
+            delivery = desk.events.take()
+            assert not desk.events.has_pending
+            if give_back:
+                delivery.give_back()
+                delivery = desk.events.take()
+            delivery.commit()
+            assert len(desk.events.triggers.after(cursor)) == 3
+            assert desk.events.has_news(delivery.events[0].id)
+            desk.events.take_after(delivery.events[0].id).commit()
+            assert len(desk.events.recent("emceepee", 5)) == 5
+
+        return effort(respond)
+
+    # A step for each would be 1890 more.
+    assert of_a_response(1900) <= of_a_response(10) + 20
+
+
+def test_an_eviction_costs_the_same_whatever_is_kept() -> None:
+    def of_a_publish(keep: int) -> int:
+        desk = Desk(keep=keep)
+        desk.publish(*range(keep))
+        return effort(lambda: desk.publish(0))
+
+    assert of_a_publish(1900) <= of_a_publish(10) + 20
