@@ -30,6 +30,7 @@ from .front.security import Security
 from .front.tokens import BadToken, Credentials
 from .model.wire import timestamp
 from .session.manager import SessionManager, open_sessions
+from .waits.watchdog import slow_steps
 
 
 class Insecure(EmceepeeError):
@@ -81,13 +82,15 @@ async def open_daemon(
         "listening": list(map(str, sockets)),
     }
 
-    def said() -> dict[str, Any]:
-        return {**about, "ready": is_ready()}
+    with slow_steps(time.thread_time) as slow:
 
-    async with open_sessions(config) as manager:
-        endpoint = McpEndpoint(manager, config)
-        app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
-        yield Daemon(manager, endpoint, app, sockets)
+        def said() -> dict[str, Any]:
+            return {**about, "ready": is_ready(), "slow_steps": slow.to_json()}
+
+        async with open_sessions(config) as manager:
+            endpoint = McpEndpoint(manager, config)
+            app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
+            yield Daemon(manager, endpoint, app, sockets)
 
 
 async def run(binds: Sequence[Bind], read: Read, announce: Announce) -> None:

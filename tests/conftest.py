@@ -1,5 +1,7 @@
 """What holds for the whole suite: its hypothesis profiles, its markers, and that it leaves nothing.
 
+Nor does a test pass in which a task of ours kept all others waiting; see `stalls`.
+
 Everything tests put into a temporary directory without pytest's ``tmp_path`` lands in one that has
 to be empty at the end; by then every child process has to be gone, and waited for.
 """
@@ -10,11 +12,13 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from stalls import every_run_watched
 
 TESTS = Path(__file__).parent
 PROC = Path("/proc")
@@ -46,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in MARKERS:
             if item.path.is_relative_to(TESTS / marker):
                 item.add_marker(marker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    with every_run_watched(excused=item.get_closest_marker("stalls") is not None):
+        yield
 
 
 def children() -> list[str]:

@@ -22,6 +22,8 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
+from stalls import check_daemon
+
 Json = dict[str, Any]
 Era = Literal["handshake", "modern"]
 MODERN = "2026-07-28"
@@ -50,7 +52,10 @@ def log_lines(stderr: Path) -> list[Json]:
 
 
 def check_log(stderr: Path) -> None:
-    assert not [line for line in log_lines(stderr) if "traceback" in line]
+    """What a daemon has written until its end."""
+    log = log_lines(stderr)
+    assert not [line for line in log if "traceback" in line]
+    check_daemon(log)
 
 
 # -- an answer ------------------------------------------------------------------------------------

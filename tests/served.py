@@ -13,6 +13,8 @@ from pathlib import Path
 
 import attrs
 
+from stalls import check_daemon
+
 COMMAND = (sys.executable, "-m", "emceepee_trio")
 
 GUARD = 60.0
@@ -59,4 +61,5 @@ def serve(
                 process.kill()
     log = [json.loads(line) for line in stderr.read_text("utf-8").splitlines()]
     assert not [line for line in log if "traceback" in line]
+    check_daemon(log)
     assert process.returncode == 0

@@ -68,7 +68,10 @@ def _table(url: str, status: dict[str, Any]) -> str:
     sessions = status["sessions"]
     state = "ready" if status["ready"] else "draining"
     about = f"pid {status['pid']}, since {status['started_at']}"
-    lines = [f"emceepee {status['version']} at {url}: {state}, {about}", ""]
+    lines = [f"emceepee {status['version']} at {url}: {state}, {about}"]
+    if (slow := status.get("slow_steps")) and slow["count"]:
+        lines.append(f"all had to wait {slow['count']} times, up to {slow['longest_ms']} ms")
+    lines.append("")
     if not sessions:
         return "\n".join([*lines, "no sessions"])
     named = ("session", "principal", "client")

@@ -82,3 +82,10 @@ UNUSED_SESSION_MS = 2 * MINUTE
 
 MAX_CONFIG_BYTES = 16 * MIB
 """A configuration file longer than this is refused; whole client state files fit."""
+
+SLOW_STEP_MS = 20
+"""Of processor time between two checkpoints of a task, for which everybody else waits: from here
+on it is counted, and shown by ``/status``."""
+
+LONG_STEP_MS = 100
+"""From here on the log says so, once a minute for each kind of task; no test may take so long."""

@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import sys
+import time
 from typing import Any
 
 import anyio
@@ -39,6 +40,7 @@ from ..config import LOCAL, Config
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
+from ..waits.watchdog import slow_steps
 from .mcp import Front, mcp_server
 from .wire import dump
 
@@ -65,7 +67,8 @@ async def serve_stdio(config: Config) -> bool:
     Returns:
         False if the session ended before, which only a bug of ours can do.
     """
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+    ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    with trio.open_signal_receiver(*ends) as signals, slow_steps(time.thread_time):
         session = None
         async with open_sessions(config) as manager:
             async with trio.open_nursery() as nursery:

@@ -25,6 +25,7 @@ from ..config import Config, Server
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
+from ..model.redact import label
 from ..model.wire import timestamp
 from .buffers import Buffers, Heard, Logged
 from .calls import Calls
@@ -119,7 +120,7 @@ class Session:
             server, self, self.config, self.shared, self.id, self.wall, restricted, once
         )
         self._running.add(backend)
-        self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {self.id}")
+        self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {label(self.id)}")
         return backend
 
     async def _run(self, backend: Backend) -> None:

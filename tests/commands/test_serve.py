@@ -24,6 +24,7 @@ import pytest
 from emceepee_trio import logs
 from emceepee_trio.cli import main
 from served import COMMAND
+from stalls import check_daemon
 
 GUARD = 60
 
@@ -110,8 +111,9 @@ def serving(
         finally:
             process.kill()
             process.wait()
-    log = (folder / "log").read_text("utf-8").splitlines()
-    assert not [line for line in map(json.loads, log) if "traceback" in line]
+    log = list(map(json.loads, (folder / "log").read_text("utf-8").splitlines()))
+    assert not [line for line in log if "traceback" in line]
+    check_daemon(log)
 
 
 def heard(hears: socket.socket, process: subprocess.Popen[str]) -> bytes | None:

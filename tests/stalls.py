@@ -1,0 +1,80 @@
+"""No task of ours keeps all others waiting: fails the test in which one does.
+
+Every run of trio in the process of the tests is watched, and so is every daemon that tests start
+(it says ``slow_step`` in its log). What counts is the time the processor spent between two
+checkpoints, without collections of garbage. The steps of a test's own tasks are its own affair.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest_trio  # type: ignore[import-untyped]  # asked only where it is
+from trio._core import _run
+from trio.abc import Clock, Instrument
+
+from emceepee_trio.config.bounds import LONG_STEP_MS
+from emceepee_trio.waits.watchdog import COLLECTION, Step, Watchdog
+
+OWN = (str(Path(__file__).parent), str(Path(pytest_trio.__file__).parent))
+"""Where the code of a test's own tasks is."""
+
+
+def is_ours(step: Step) -> bool:
+    return step.kind != COLLECTION and not step.file.startswith(OWN)
+
+
+@attrs.define
+class _Test:
+    """That which runs now."""
+
+    excused: bool = False
+    stalls: list[Step] = attrs.field(factory=list)
+
+
+_test = _Test()
+
+
+@contextmanager
+def every_run_watched(*, excused: bool) -> Generator[None]:
+    """While one test runs, which fails at the end of the block; guest runs as well."""
+    _test.excused, _test.stalls = excused, []
+
+    def notice(step: Step) -> None:
+        if is_ours(step):
+            _test.stalls.append(step)
+
+    watchdog = Watchdog(LONG_STEP_MS / 1000, time.thread_time, notice)
+    usual = _run.setup_runner
+
+    def setup(
+        clock: Clock | None,
+        instruments: Sequence[Instrument],
+        restrict_keyboard_interrupt_to_checkpoints: bool,
+        strict_exception_groups: bool,
+    ) -> _run.Runner:
+        options = (restrict_keyboard_interrupt_to_checkpoints, strict_exception_groups)
+        return usual(clock, [*instruments, watchdog], *options)
+
+    _run.setup_runner = setup
+    try:
+        with watchdog.collections():
+            yield
+        assert excused or not _test.stalls, "everybody had to wait for: " + "; ".join(
+            f"{step.task}, {step.seconds * 1000:.0f} ms, now at {step.where or 'its end'}"
+            for step in _test.stalls
+        )
+    finally:
+        _run.setup_runner = usual
+        _test.excused = False
+
+
+def check_daemon(log: Iterable[Mapping[str, Any]]) -> None:
+    """The lines of one that has ended."""
+    slow = [line for line in log if line["event"] == "slow_step" and line["kind"] != COLLECTION]
+    assert _test.excused or not slow, slow

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from emceepee_trio import logs
+from emceepee_trio.config.bounds import LONG_STEP_MS, SLOW_STEP_MS
+from emceepee_trio.waits.watchdog import COLLECTION, SlowSteps, Step, Watchdog, slow_steps
+
+
+class Processor:
+    """A clock of a thread that goes when somebody works."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def __call__(self) -> float:
+        return self.spent
+
+    def work(self, seconds: float) -> None:
+        self.spent += seconds
+
+
+@contextmanager
+def watched(processor: Processor) -> Generator[list[Step]]:
+    found: list[Step] = []
+    watchdog = Watchdog(0.1, processor, found.append)
+    trio.lowlevel.add_instrument(watchdog)
+    with watchdog.collections():
+        yield found
+    trio.lowlevel.remove_instrument(watchdog)
+
+
+async def test_a_step_ends_at_a_checkpoint() -> None:
+    processor = Processor()
+    with watched(processor) as found:
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+            processor.work(0.09)
+        await trio.lowlevel.checkpoint()
+        assert not found
+        processor.work(0.06)
+        processor.work(0.06)
+        await trio.lowlevel.checkpoint()
+    (step,) = found
+    assert step.seconds == pytest.approx(0.12)
+
+
+async def busy(processor: Processor) -> None:
+    processor.work(1)
+    await trio.sleep_forever()
+
+
+async def test_it_is_told_whose_it_was_and_where_that_waits_now() -> None:
+    processor = Processor()
+    with watched(processor) as found:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(busy, processor, name="the third of many")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    (step,) = found
+    assert (step.kind, step.task, step.file) == ("busy", "the third of many", __file__)
+    line = busy.__code__.co_firstlineno + 2
+    assert step.where.startswith(("trio.", f"{__name__}:{line}"))
+
+
+async def test_of_a_task_that_has_ended_nothing_is_told_but_its_name() -> None:
+    async def end() -> None:
+        processor.work(1)
+
+    processor = Processor()
+    with watched(processor) as found:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end)
+    (step,) = found
+    assert step.where == ""
+
+
+async def test_a_collection_is_nobodys_step() -> None:
+    processor = Processor()
+
+    def collecting(phase: str, info: object) -> None:
+        if phase == "stop":
+            processor.work(0.5)
+
+    gc.callbacks.append(collecting)  # before the watchdog's: it is told of the end later
+    try:
+        with watched(processor) as found:
+            await trio.lowlevel.checkpoint()
+            processor.work(0.06)
+            gc.collect()
+            processor.work(0.05)
+            await trio.lowlevel.checkpoint()
+    finally:
+        gc.callbacks.remove(collecting)
+    mine, collection = sorted(found, key=lambda step: step.seconds)
+    assert mine.kind != collection.kind == COLLECTION
+    assert mine.seconds == pytest.approx(0.11)
+    assert collection.seconds == pytest.approx(0.5)
+
+
+async def test_a_collection_of_another_thread_takes_nothing_off() -> None:
+    processor = Processor()
+
+    def collecting(phase: str, info: object) -> None:
+        if phase == "stop":
+            processor.work(0.5)
+
+    gc.callbacks.append(collecting)
+    try:
+        with watched(processor) as found:
+            await trio.to_thread.run_sync(gc.collect)
+            await trio.lowlevel.checkpoint()
+    finally:
+        gc.callbacks.remove(collecting)
+    assert COLLECTION in {step.kind for step in found}
+
+
+def test_slow_ones_are_counted_and_long_ones_are_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(logs, "_often", logs._Often(logs.write, lambda: now))
+    slow = SlowSteps()
+    long = LONG_STEP_MS / 1000
+
+    def step(seconds: float, task: str = "a") -> None:
+        slow.tell(Step("Link.run", task, seconds, "", ""))
+
+    with caplog.at_level(logging.WARNING):
+        step(SLOW_STEP_MS / 1000)
+        assert not caplog.records
+        step(long)
+        step(2 * long)
+        step(3 * long, "b")
+        assert slow.to_json() == {"count": 4, "longest_ms": 3 * LONG_STEP_MS}
+        now = logs.EVERY
+        step(long, "c")
+    first, second = [r.fields for r in caplog.records]  # type: ignore[attr-defined]  # logs.py puts it there
+    assert first == {"kind": "Link.run", "task": "a", "count": 1, "cpu_ms": LONG_STEP_MS}
+    assert second == {"kind": "Link.run", "task": "c", "count": 3, "cpu_ms": 6 * LONG_STEP_MS}
+
+
+async def test_a_run_is_watched_as_long_as_its_block() -> None:
+    processor = Processor()
+    processor.work(1)
+    with slow_steps(processor) as slow:
+        await trio.lowlevel.checkpoint()
+        assert slow.count == 0
+        processor.work(1)
+        await trio.lowlevel.checkpoint()
+        assert slow.count == 1
+    processor.work(1)
+    await trio.lowlevel.checkpoint()
+    assert slow.count == 1
