@@ -55,6 +55,16 @@ def not_json(call: Call) -> object:
 
 
 @tool
+def verbatim(call: Call) -> object:
+    """A line as it is given, with the id of the call for ID, and ``many`` ``times`` for MANY."""
+    line = call.get("line", "").replace("ID", str(call.id))
+    write(
+        line.replace("MANY", call.get("many", "") * call.get("times", 1)).encode("latin-1") + b"\n"
+    )
+    return None
+
+
+@tool
 def endless(call: Call) -> object:
     """A line without an end."""
     while True:

@@ -22,7 +22,9 @@ from mcp.shared.message import SessionMessage
 from emceepee_trio.backend import connect, lines
 from emceepee_trio.backend.callbacks import Callbacks
 from emceepee_trio.backend.connect import Streams
+from emceepee_trio.backend.messages import parse
 from emceepee_trio.config import Server
+from emceepee_trio.model.intake import Measure, finished
 
 Json = dict[str, Any]
 
@@ -119,7 +121,7 @@ class _Peer:
     play: Play
     is_bad: bool
     callbacks: Callbacks
-    limit: int
+    measure: Measure
     says: MemoryObjectSendStream[SessionMessage | Exception]
     hears: MemoryObjectReceiveStream[SessionMessage]
     questions: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
@@ -129,14 +131,14 @@ class _Peer:
     async def write(self, line: bytes) -> None:
         """As a program does, which ends when it says too much."""
         for part in line.split(b"\n"):
-            if len(part) > self.limit:
+            if len(part) > self.measure.size:
                 self.says.close()
                 return
-            messages, understood = lines.parse(part)
-            if not understood:
+            said = finished(parse(part, self.measure))
+            if said.why_not is not None:
                 self.callbacks.made_noise(lines.text(part))
-            for message in messages:
-                await self.says.send(message)
+            for message in said.messages:
+                await self.says.send(SessionMessage(message))
 
     async def run(self) -> None:
         # Either end may be closed at any time: by the client, or because a line was too long.
@@ -197,11 +199,11 @@ def scripted(play: Play | None = None) -> Generator[Play]:
 
     @asynccontextmanager
     async def open_streams(
-        server: Server, callbacks: Callbacks, _: object, __: str, limit: int, ___: bool
+        server: Server, callbacks: Callbacks, _: object, __: str, measure: Measure, ___: bool
     ) -> AsyncGenerator[Streams]:
         says, reads = anyio.create_memory_object_stream[SessionMessage | Exception](100)
         writes, hears = anyio.create_memory_object_stream[SessionMessage](100)
-        peer = _Peer(play, server.name == "bad", callbacks, limit, says, hears)
+        peer = _Peer(play, server.name == "bad", callbacks, measure, says, hears)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer.run)
             try:

@@ -17,9 +17,10 @@ import trio
 from mcp import MCPError
 from mcp.shared.dispatcher import DispatchContext
 from mcp.shared.transport_context import TransportContext
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 from ..model.events import Happening, Json
+from .messages import REFUSED
 
 Params = Mapping[str, Json]
 Kind = Literal["elicitation", "sampling"]
@@ -157,6 +158,9 @@ class Callbacks:
         """
         if method == "ping":
             return {}
+        if method == REFUSED:
+            why = str(self._checked(params, "message")["message"])
+            raise MCPError(code=INVALID_REQUEST, message=why)
         if method == "roots/list":
             return {"roots": self.host.roots()}
         if method == "elicitation/create":

@@ -28,6 +28,7 @@ from mcp_types.version import (
 
 from ..config import Server
 from ..errors import ConnectFailed
+from ..model.intake import Measure
 from .callbacks import Callbacks, Over
 from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
 from .http import HttpTransport, open_http
@@ -65,7 +66,7 @@ async def open_client(
     shared: Shared,
     session: str,
     *,
-    limit: int,
+    measure: Measure,
     restricted: bool,
     on_streams: Callable[[Streams], None],
 ) -> AsyncGenerator[Client]:
@@ -81,7 +82,7 @@ async def open_client(
     """
 
     def open_streams() -> AbstractAsyncContextManager[Streams]:
-        return _open_streams(server, callbacks, shared, session, limit, restricted)
+        return _open_streams(server, callbacks, shared, session, measure, restricted)
 
     key = _reached_by(server)
     era = shared.eras.get(key) if server.era == "auto" else server.era
@@ -155,7 +156,7 @@ async def _open_streams(
     callbacks: Callbacks,
     shared: Shared,
     session: str,
-    limit: int,
+    measure: Measure,
     restricted: bool,
 ) -> AsyncGenerator[Streams]:
     if server.transport == "stdio":
@@ -167,14 +168,14 @@ async def _open_streams(
                 command,
                 env=environment,
                 cwd=server.cwd,
-                limit=limit,
+                measure=measure,
                 on_stderr=callbacks.wrote_to_stderr,
                 on_noise=callbacks.made_noise,
                 reaper=shared.reaper,
             ) as process:
                 yield Streams(process.reads, process.writes, process=process)
     else:
-        opened = open_http(server, session, limit, restricted=restricted)
+        opened = open_http(server, session, measure.size, restricted=restricted)
         async with opened as (reads, writes, http):
             yield Streams(reads, writes, http=http)
 

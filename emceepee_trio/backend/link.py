@@ -16,6 +16,7 @@ import trio
 
 from .. import logs
 from ..model import events
+from ..model.intake import Measure
 from .callbacks import Abandoned, Callbacks
 from .client import Client
 from .comeback import Comeback
@@ -74,7 +75,7 @@ class Link:
         )
 
     async def run(self) -> None:
-        backend = self.backend
+        backend, limits = self.backend, self.backend.config.limits
         self._scope.deadline = trio.current_time() + backend.server.connect_timeout_ms / 1000
         try:
             with self._scope:
@@ -83,7 +84,7 @@ class Link:
                     self.callbacks,
                     backend.shared,
                     backend.session,
-                    limit=backend.config.limits.message,
+                    measure=Measure(limits.message, limits.values),
                     restricted=backend.restricted,
                     on_streams=self._opened,
                 ) as client:

@@ -26,7 +26,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from trio.lowlevel import FdStream
 
-from .lines import Lines, dump, parse, text
+from ..model.intake import Measure
+from ..waits.slices import in_slices
+from .lines import Lines, text
+from .messages import dump, parse
 from .reaper import Kin, Reaper
 
 PATIENCE = 2.0
@@ -37,6 +40,8 @@ KILL_PATIENCE = 2.0
 """Seconds for the kernel to end what was killed; a child stuck in the kernel is left behind."""
 TEXT_LINE = 16 * 1024
 """Bytes. Noise is cut there; longer lines of stderr come in pieces."""
+BREATH = 32
+"""Lines that are handled before others have their turn; a pipe holds tens of thousands."""
 CHUNK = 64 * 1024
 """Bytes read at once, which is what a pipe holds by default."""
 LEFT_OVER = 1024 * 1024
@@ -71,7 +76,7 @@ class Process:
     _stderr: FdStream
     _parsed: trio.MemorySendChannel[SessionMessage | Exception]
     _queued: MemoryObjectReceiveStream[bytes]
-    _limit: int
+    _measure: Measure
     _on_stderr: Callable[[str], None]
     _on_noise: Callable[[str], None]
     _kin: Kin | None
@@ -162,8 +167,10 @@ class Process:
     async def _read_stderr(self) -> None:
         lines = Lines(TEXT_LINE)
         while chunk := await self._receive(self._stderr):
-            for line in lines.feed(chunk):
+            for n, line in enumerate(lines.feed(chunk), 1):
                 self._on_stderr(text(line))
+                if n % BREATH == 0:
+                    await trio.lowlevel.checkpoint()
         if line := lines.rest():
             self._on_stderr(text(line))
         self._stderr_read.set()
@@ -185,20 +192,23 @@ class Process:
         self._over.set()
 
     async def _parse_stdout(self) -> None:
-        lines = Lines(self._limit + 1)
+        most = self._measure.size
+        lines = Lines(most + 1)
         while chunk := await self._receive(self._stdout):
-            for line in lines.feed(chunk):
-                if len(line) > self._limit:
-                    self.failure = f"message too long (limit {self._limit} bytes)"
+            for n, line in enumerate(lines.feed(chunk), 1):
+                if len(line) > most:
+                    self.failure = f"message too long (limit {most} bytes)"
                     return
                 await self._take(line)
+                if n % BREATH == 0:
+                    await trio.lowlevel.checkpoint()
         await self._take(lines.rest())
 
     async def _take(self, line: bytes) -> None:
-        messages, understood = parse(line)
-        if not understood:
+        said = await in_slices(parse(line, self._measure))
+        if said.why_not is not None:
             self._on_noise(text(line[:TEXT_LINE]))
-        for message in messages:
+        for message in map(SessionMessage, said.messages):
             try:
                 self._parsed.send_nowait(message)  # as a rule somebody waits for it
             except trio.WouldBlock:
@@ -262,7 +272,7 @@ async def open_process(
     *,
     env: Mapping[str, str],
     cwd: str | None,
-    limit: int,
+    measure: Measure,
     on_stderr: Callable[[str], None],
     on_noise: Callable[[str], None],
     reaper: Reaper | None = None,
@@ -270,8 +280,8 @@ async def open_process(
     """Start *command* with *env*; when the block is left its process group is gone.
 
     With a *reaper* so is whatever has left that group, and all of it if we are killed.
-    An :exc:`OSError` of the start is raised as it is. A line of stdout longer than *limit* bytes
-    ends the connection. The callbacks must not block; whatever they raise ends the block.
+    An :exc:`OSError` of the start is raised as it is. A line of stdout that is too long ends the
+    connection. The callbacks must not block; whatever they raise ends the block.
     """
     if reaper is not None:
         env = await reaper.tag(env)
@@ -296,7 +306,7 @@ async def open_process(
         stderr=child.stderr,
         parsed=parsed,
         queued=queued,
-        limit=limit,
+        measure=measure,
         on_stderr=on_stderr,
         on_noise=on_noise,
         kin=None if reaper is None else reaper.watch(child.pid, env),

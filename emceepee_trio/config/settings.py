@@ -94,6 +94,11 @@ class Limits:
     body: Annotated[int, Bounds(4 * KIB, 1024 * MIB), Doc("A client's request, in bytes.")] = (
         4 * MIB
     )
+    values: Annotated[
+        int,
+        Bounds(10_000, 100_000_000),
+        Doc("Values in one message of anybody; lists and objects count twice."),
+    ] = 1_000_000
 
 
 @frozen

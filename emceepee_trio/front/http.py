@@ -15,6 +15,7 @@ import trio
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     PARSE_ERROR,
     PROTOCOL_VERSION_META_KEY,
     InitializeRequestParams,
@@ -27,9 +28,11 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import ValidationError
 
 from ..config import Config
+from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager
-from .clients import HttpClient, Incarnation
+from ..waits.slices import in_slices
+from .clients import BACKLOG, HttpClient, Incarnation
 from .modern import Modern
 from .readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .sessions import open_session
@@ -43,6 +46,7 @@ from .wire import (
     Send,
     accepts,
     headers_of,
+    id_of_one,
     read_body,
     send_bytes,
     send_json,
@@ -105,10 +109,16 @@ class McpEndpoint:
         if not accepts(headers, JSON, SSE):
             raise Refused(406, f"Accept must allow both {JSON} and {SSE}")
         body = await read_body(receive, self.config.limits.body)
+        measure = Measure(self.config.limits.body, self.config.limits.values)
         try:
-            data = loads(body.decode())
-        except (ValueError, RecursionError) as error:
-            raise Refused(400, f"the body is not JSON: {error}", code=PARSE_ERROR) from None
+            data = await in_slices(read(body, measure, loads))
+        except Unfit as unfit:
+            is_much = isinstance(unfit, TooMuch)
+            known = id_of_one(await in_slices(outlines(body))) if is_much else None
+            code = PARSE_ERROR if known is None else INVALID_REQUEST
+            refused = Refused(400, f"the body {unfit}", code=code)
+            refused.body["id"] = known
+            raise refused from None
         try:
             if _is_modern(headers, data):
                 await self._modern.serve(scope, headers, data, receive, send, principal)
@@ -274,6 +284,8 @@ def _messages(data: Any) -> list[JSONRPCMessage]:
     items = data if isinstance(data, list) else [data]
     if not items:
         raise Refused(400, "an empty batch")
+    if len(items) > BACKLOG:  # which would be refused later; to look at each takes time
+        raise Refused(400, f"a batch of more than {BACKLOG} messages")
     try:
         messages = [jsonrpc_message_adapter.validate_python(item, by_name=False) for item in items]
     except ValidationError:

@@ -7,7 +7,6 @@ is about to be answered then has a moment for it.
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import re
@@ -37,12 +36,14 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from ..config import LOCAL, Config
+from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
+from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
 from .mcp import Front, mcp_server
-from .wire import dump
+from .wire import dump, id_of_one
 
 SESSION = "default"
 CHUNK = 65536
@@ -80,7 +81,8 @@ async def serve_stdio(config: Config) -> bool:
                 nursery.start_soon(stop_on_signal)
                 session = await manager.ensure(SESSION, LOCAL)
                 session.inner.start_soon(_until_over, nursery.cancel_scope)
-                await _serve(session, manager, config.limits.body)
+                limits = config.limits
+                await _serve(session, manager, Measure(limits.body, limits.values))
                 nursery.cancel_scope.cancel("end of input")
             return session is None or manager.get(SESSION) is session
 
@@ -125,7 +127,7 @@ class _Unanswered:
             await self._none.wait()
 
 
-async def _serve(session: Session, manager: SessionManager, limit: int) -> None:
+async def _serve(session: Session, manager: SessionManager, measure: Measure) -> None:
     front, unanswered = Front(session, manager), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -134,7 +136,7 @@ async def _serve(session: Session, manager: SessionManager, limit: int) -> None:
 
         async def read() -> None:
             async with to_server, outgoing.clone() as replies:
-                await _read(front, unanswered, to_server, replies, limit)
+                await _read(front, unanswered, to_server, replies, measure)
                 # What only waits ends now, what works soon. Then the dispatcher learns that input
                 # has ended, and refuses the rest; a client that does not read is told nothing.
                 session.events.triggers.close()
@@ -148,10 +150,10 @@ async def _serve(session: Session, manager: SessionManager, limit: int) -> None:
 
 
 async def _read(
-    front: Front, unanswered: _Unanswered, to_server: In, replies: Out, limit: int
+    front: Front, unanswered: _Unanswered, to_server: In, replies: Out, measure: Measure
 ) -> None:
     """Lines of standard input, each a message or (2025-03-26) a list of them, until it ends."""
-    line, too_long = bytearray(), False
+    line, too_long, limit = bytearray(), False, measure.size
     while chunk := await trio.to_thread.run_sync(
         os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
     ):
@@ -162,7 +164,7 @@ async def _read(
                 message = f"message too long (limits.body {limit} bytes)"
                 await replies.send(_refusal(_id_at_an_edge(line), message))
             elif line.strip():
-                await _take(front, unanswered, bytes(line), to_server, replies)
+                await _take(front, unanswered, bytes(line), to_server, replies, measure)
             line.clear()
             too_long = False
         line += beginning
@@ -180,12 +182,21 @@ def _id_at_an_edge(line: bytes | bytearray) -> str | int | None:
 
 
 async def _take(
-    front: Front, unanswered: _Unanswered, line: bytes, to_server: In, replies: Out
+    front: Front,
+    unanswered: _Unanswered,
+    line: bytes,
+    to_server: In,
+    replies: Out,
+    measure: Measure,
 ) -> None:
     try:
-        data = loads(line.removeprefix(codecs.BOM_UTF8).decode())
-    except (ValueError, RecursionError) as error:
-        await replies.send(_refusal(None, f"not JSON: {error}", PARSE_ERROR))
+        data = await in_slices(read(line, measure, loads))
+    except Unfit as unfit:
+        # What is JSON that is too much may be a request; of what is not, no id is to be believed.
+        is_much = isinstance(unfit, TooMuch)
+        known = id_of_one(await in_slices(outlines(line))) if is_much else None
+        code = PARSE_ERROR if known is None else INVALID_REQUEST
+        await replies.send(_refusal(known, f"the message {unfit}", code))
         return
     for item in data if isinstance(data, list) and data else [data]:
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 from mcp_types import INVALID_REQUEST
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
+from ..model.intake import Outline
 from ..model.wire import dumps
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -118,6 +119,11 @@ def dump(message: BaseModel) -> str:
         return message.model_dump_json(by_alias=True, exclude_unset=True)
     except PydanticSerializationError:  # half a surrogate pair in what a backend said
         return dumps(message.model_dump(by_alias=True, exclude_unset=True))
+
+
+def id_of_one(known: Sequence[Outline]) -> str | int | None:
+    """Of the single request that is not taken; None if it is anything else."""
+    return known[0].get("id") if len(known) == 1 and "method" in known[0] else None
 
 
 def accepts(headers: Headers, *wanted: str) -> bool:

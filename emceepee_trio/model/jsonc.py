@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from .intake import TooMuch, check_text
+
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
 # A comma with nothing before it, as in "[,]", is taken along, so that it stays a mistake.
@@ -38,14 +40,13 @@ def loads(text: str) -> object:
     """
     plain = _TRAILING.sub(_blank_comma, _COMMENT.sub(_blank_comment, text))
     try:
+        check_text(plain, len(plain))
         return json.loads(plain, object_pairs_hook=_object, parse_constant=_refuse)
     except json.JSONDecodeError as exc:
         where = f"line {exc.lineno}, column {exc.colno}"
         raise SyntaxProblem(f"{where}: {exc.msg[:1].lower()}{exc.msg[1:]}") from None
-    except RecursionError:
-        raise SyntaxProblem("nested too deeply") from None
-    except ValueError:
-        raise SyntaxProblem("a number has too many digits") from None
+    except TooMuch as too_much:
+        raise SyntaxProblem(str(too_much).removeprefix("is ")) from None
 
 
 def _blank_comment(found: re.Match[str]) -> str:

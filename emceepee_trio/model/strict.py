@@ -22,6 +22,7 @@ import attrs
 from cattrs import Converter
 
 from .fields import fields_of
+from .intake import check_text
 from .problems import Expanded, Invalid, Problem, bounds, did_you_mean, join, kind, show
 from .schema import arms, is_list, is_literal, is_mapping, is_union, item_type, json_schema
 from .wire import loads
@@ -29,6 +30,9 @@ from .wire import loads
 __all__ = ["Expanded", "Invalid", "Problem", "json_schema", "structure"]
 
 T = TypeVar("T")
+
+SPELLED = 100_000
+"""Values in a list or an object that is spelled as a string; such a string is parsed at once."""
 
 
 def structure(
@@ -193,8 +197,9 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
         if not json_strings or not isinstance(value, str):
             return value
         try:
+            check_text(value, SPELLED)
             inner = loads(value)
-        except (ValueError, RecursionError):
+        except ValueError:
             return value
         return inner if isinstance(inner, cls) else value
 

@@ -42,7 +42,7 @@ def loads(text: str) -> Any:
 
     Raises:
         ValueError: it is not.
-        RecursionError: it is nested too deeply.
+        RecursionError: it is nested deeper than Python goes; see `intake.py` for less.
     """
     return _DECODER.decode(text)
 

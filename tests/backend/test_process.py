@@ -35,8 +35,9 @@ from mcp_types import (
 
 from emceepee_trio.backend import process as module
 from emceepee_trio.backend.process import TEXT_LINE, Exit, Process, open_process
+from emceepee_trio.model.intake import Measure
 
-LIMIT = 16 * 1024 * 1024
+MEASURE = Measure(16 * 1024 * 1024, 1_000_000)
 PROLOGUE = """\
 import json, os, signal, subprocess, sys, time
 
@@ -111,7 +112,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def child(
     code: str,
     *args: object,
-    limit: int = LIMIT,
+    limit: int = MEASURE.size,
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
@@ -131,7 +132,7 @@ async def child(
             command,
             env=env or {"PATH": os.defpath},
             cwd=cwd,
-            limit=limit,
+            measure=Measure(limit, MEASURE.values),
             on_stderr=on_stderr or stderr.append,
             on_noise=on_noise,
         ) as process:
@@ -1001,7 +1002,7 @@ async def test_a_start_that_fails_raises_what_the_system_said(what: str, tmp_pat
     }[what]
     with pytest.raises(OSError, match=os.strerror(number)) as caught:
         async with open_process(
-            [command], env={}, cwd=cwd, limit=LIMIT, on_stderr=print, on_noise=print
+            [command], env={}, cwd=cwd, measure=MEASURE, on_stderr=print, on_noise=print
         ):
             pytest.fail("it started")
     assert caught.value.filename == (cwd or command)

@@ -25,6 +25,7 @@ from emceepee_trio.backend import lifeline
 from emceepee_trio.backend import reaper as module
 from emceepee_trio.backend.process import Process, open_process
 from emceepee_trio.backend.reaper import Reaper, open_reaper
+from emceepee_trio.model.intake import Measure
 from fake_backends import raw, until
 
 pytestmark = pytest.mark.skipif(not module.HAS_PROC, reason="needs /proc")
@@ -54,7 +55,7 @@ async def child(reaper: Reaper | None, *flags: str) -> AsyncGenerator[Process]:
             [entry["command"], *entry["args"]],
             env={"PATH": os.environ["PATH"]},
             cwd=None,
-            limit=1000,
+            measure=Measure(1000, 10_000),
             on_stderr=print,
             on_noise=print,
             reaper=reaper,
@@ -268,7 +269,7 @@ async def test_without_a_helper_children_live_and_it_is_said_once(
             [entry["command"], *entry["args"]],
             env={"PATH": os.environ["PATH"]},
             cwd=None,
-            limit=1000,
+            measure=Measure(1000, 10_000),
             on_stderr=print,
             on_noise=print,
             reaper=reaper,

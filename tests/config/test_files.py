@@ -24,7 +24,7 @@ from reading import ENVIRON, only, read, said, servers
         (b"", "line 1, column 1: expecting value"),
         (b'{\n  "servers": [}\n}', "line 2, column 15: expecting value"),
         (b'{"servers": [NaN]}', "NaN is not JSON"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "nested deeper than 200 levels"),
         ('{"a": "ä"}'.encode("latin-1"), "not UTF-8, see byte 7"),
         ("{}".encode("utf-16"), "not UTF-8, see its first byte"),
     ],

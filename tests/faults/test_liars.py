@@ -68,16 +68,55 @@ async def test_half_an_answer_is_not_waited_for_longer_than_the_server_may_take(
         await echo(emceepee, "bad")
 
 
-async def test_what_is_not_json_is_noise(connect: Open, journal: Journal) -> None:
+async def test_an_answer_that_is_not_json_fails_its_call_and_is_kept_as_noise(
+    connect: Open, journal: Journal
+) -> None:
     async with connect({"bad": lying(*journal.flags)}) as emceepee:
-        task = await emceepee.start_task("bad", "not_json")
-        await journal.wait_for_marker("not JSON written")
+        error = await emceepee.fails("execute_tool", server="bad", tool="not_json")
+        assert "the server's message is not JSON" in error["message"]
         await echo(emceepee, "bad")
-        assert (await emceepee.says("get_task", task_id=task))["task"]["status"] == "working"
         (line,) = (await emceepee.says("get_logs", server="bad", sources=["stdout"]))["logs"]
         assert line["data"] == Like(r'\{"jsonrpc": "2.0", "id": \d+, "result": .*')
-        assert (await emceepee.says("cancel_task", task_id=task))["success"]
         assert life(emceepee, "bad") == STARTED
+
+
+ANSWER = '{"jsonrpc": "2.0", "id": ID, "result": {"content": [], "x": MANY}}'
+UNFIT = [
+    ({"line": ANSWER, "many": '"caf\xe9"'}, "is not UTF-8"),
+    ({"line": ANSWER, "many": "9", "times": 5000}, "holds a number of more than 308 digits"),
+    ({"line": ANSWER, "many": "9", "times": 400}, "holds a number of more than 308 digits"),
+    ({"line": ANSWER.replace("}}", "]}}"), "many": "[", "times": 200}, "is nested deeper"),
+    ({"line": ANSWER, "many": "[", "times": 100_000}, "is nested deeper"),
+    ({"line": ANSWER, "many": '{"x":', "times": 985}, "is nested deeper"),
+    (
+        {"line": ANSWER.replace("MANY", "[MANY1]"), "many": "{},", "times": 1_000_000},
+        "limits.values",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "why"), UNFIT)
+async def test_an_answer_that_is_not_taken_fails_its_call_and_says_why(
+    connect: Open, said: dict[str, Any], why: str
+) -> None:
+    async with connect({"bad": lying(), "good": raw()}) as emceepee:
+        bad = {"server": "bad", "tool": "verbatim", "args": said}
+        error = await emceepee.fails("execute_tool", **bad)
+        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert "the server's message " in error["message"]
+        assert why in error["message"]
+        await echo(emceepee)
+        await echo(emceepee, "bad")
+        await drain(emceepee)
+        assert life(emceepee, "bad") == life(emceepee, "good") == STARTED
+
+
+@pytest.mark.parametrize("spelled", ["ID.0", '"ID"', "ID"])
+async def test_an_answer_may_spell_its_id_in_any_way(connect: Open, spelled: str) -> None:
+    async with connect({"bad": lying()}) as emceepee:
+        line = ANSWER.replace("ID", spelled).replace("[]", '[{"type": "text", "text": "here"}]')
+        said = {"line": line, "many": "1"}
+        assert (await emceepee.execute("bad", "verbatim", said)).text == "here"
 
 
 async def test_answers_to_nobody_answer_nothing(connect: Open, journal: Journal) -> None:

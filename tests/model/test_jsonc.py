@@ -40,7 +40,7 @@ def test_what_looks_like_them_inside_a_string_stays() -> None:
         ("[1] /* open", "line 1, column 5: extra data"),
         ("[NaN]", "NaN is not JSON"),
         ("[-Infinity]", "-Infinity is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested deeper than 200 levels"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text: str, said: str) -> None:

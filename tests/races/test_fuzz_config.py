@@ -53,7 +53,10 @@ def spliced(draw: st.DrawFn) -> bytes:
 
 files = bodies(st.sampled_from(TEXTS).map(lambda text: plain(jsonc.loads(text))), 4) | spliced()
 
-WHERE = re.compile(r"line \d+, column \d+: .+|nested too deeply|a number has .+|\S+ is not JSON")
+WHERE = re.compile(
+    r"line \d+, column \d+: .+|nested deeper than .+|nested too deeply|holds a number of .+"
+    r"|\S+ is not JSON"
+)
 """What is said of a file that is no JSON."""
 
 

@@ -191,9 +191,10 @@ async def test_odd_results_harm_nobody(connect_as_either: Open, parrot: dict[str
 async def test_what_json_can_say_and_utf8_cannot_is_passed_on(
     tmp_path: Path, parrot: dict[str, Any], era: str
 ) -> None:
-    """Half a surrogate pair, as JavaScript makes when it cuts a text; and very deep nesting."""
+    """Half a surrogate pair, as JavaScript makes when it cuts a text; and nesting, to a bound."""
     half = '{"content":[{"type":"text","text":"cut \\ud83e"}]}'
-    deep = '{"content":[],"deep":' + "[" * 500 + "]" * 500 + "}"
+    deep = '{"content":[],"deep":' + "[" * 198 + "]" * 198 + "}"
+    too_deep = '{"content":[],"deep":' + "[" * 199 + "]" * 199 + "}"
     arguments = {"server": "parrot", "tool": "x"}
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -204,13 +205,15 @@ async def test_what_json_can_say_and_utf8_cannot_is_passed_on(
         if era == "handshake":
             await lines.initialize()
             meta = {}
-        for number, said in enumerate((half, deep)):
+        for number, said in enumerate((half, deep, too_deep)):
             params = {"name": "execute_tool", "arguments": {**arguments, "args": {"say": said}}}
             answer = await lines.request(number, "tools/call", params | {"_meta": meta})
             if said is half:
                 assert answer["result"]["content"] == [{"type": "text", "text": "cut \ud83e"}]
+            elif said is too_deep:
+                assert "is nested deeper than 200 levels" in str(answer["result"])
             else:
                 depth, value = 0, answer["result"]["deep"]
                 while value:
                     depth, (value,) = depth + 1, value
-                assert depth == 499
+                assert depth == 197
