@@ -89,3 +89,34 @@ on it is counted, and shown by ``/status``."""
 
 LONG_STEP_MS = 100
 """From here on the log says so, once a minute for each kind of task; no test may take so long."""
+
+MAX_NAME = 1000
+"""Characters of a name or an id that a client sends. What is longer names nothing."""
+
+MAX_URI = 8 * KIB
+"""Characters of a URL or URI that a client sends."""
+
+MAX_PATH = 4 * KIB
+"""Characters of a command or a folder; Linux knows no longer ones."""
+
+MAX_ARGUMENTS = 1000
+MAX_ARGUMENT = 128 * KIB
+"""Arguments or variables of a server, and characters of each; Linux passes no longer ones on."""
+
+MAX_HEADERS = 100
+MAX_HEADER = 16 * KIB
+"""Headers of a server, and characters of each."""
+
+MAX_SERVER = 256 * KIB
+"""Characters of all of these together, for one server."""
+
+MAX_ALLOWED_TOOLS = 1000
+MAX_ALLOWED_GLOBS = 100
+"""Entries of ``allowed_tools``, and how many of them may be globs. One is at most as long as a
+pattern that a client sends."""
+
+MAX_LIST_BYTES = MIB
+"""A list in an answer; how many more there are is said as ``more``."""
+
+MAX_FIRST_SENTENCE = 500
+"""Characters of the first sentence about a tool, which is all that a summary has."""

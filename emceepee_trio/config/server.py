@@ -5,6 +5,7 @@ Knows nothing of files, other programs' spellings, or the environment.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -12,10 +13,27 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from ..model.fields import Bounds, Doc, Pattern, Secret, frozen
+from ..model.allowed import is_glob
+from ..model.fields import Bounds, Doc, Most, Pattern, Secret, frozen
 from ..model.problems import Expanded, Problem, join, show
 from ..model.redact import redact_command, redact_url
-from .bounds import DAY, HOUR, MINUTE, SECOND
+from .bounds import (
+    DAY,
+    HOUR,
+    MAX_ALLOWED_GLOBS,
+    MAX_ALLOWED_TOOLS,
+    MAX_ARGUMENT,
+    MAX_ARGUMENTS,
+    MAX_HEADER,
+    MAX_HEADERS,
+    MAX_NAME,
+    MAX_PATH,
+    MAX_SEARCH_PATTERN,
+    MAX_SERVER,
+    MAX_URI,
+    MINUTE,
+    SECOND,
+)
 
 OUR_NAME = "emceepee"
 """Taken: the events and resources of ours appear under it."""
@@ -24,6 +42,15 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER_VALUE = r"([!-~]([\t -~]*[!-~])?)?"
 _NOTHING: Mapping[str, str] = {}
+
+A_NAME = Most(most_characters=MAX_NAME)
+A_URL = Most(most_characters=MAX_URI)
+A_PATH = Most(most_characters=MAX_PATH)
+ARGS = Most(MAX_ARGUMENTS, MAX_ARGUMENT)
+HEADERS = Most(MAX_HEADERS, MAX_HEADER)
+ALLOWED = Most(MAX_ALLOWED_TOOLS, MAX_SEARCH_PATTERN)
+FEW = Most(MAX_HEADERS, MAX_NAME)
+"""Marks of what a server is made of; a tool that takes one has the same."""
 
 
 @frozen
@@ -58,21 +85,24 @@ class Reconnect(Retry):
 class Server:
     """One MCP server: a URL or a command, and how to treat it."""
 
-    name: Annotated[str, Doc("What clients call it: letters, digits, ``.``, ``_``, ``-``.")]
-    url: Annotated[str | None, Secret(), Doc("Where it listens, http or https.")] = None
-    headers: Annotated[Mapping[str, str], Secret(), Doc("Sent with every request.")] = _NOTHING
-    command: Annotated[str | None, Secret(), Doc("The program to start instead.")] = None
-    args: Annotated[tuple[str, ...], Secret(), Doc("Its arguments.")] = ()
+    name: Annotated[str, A_NAME, Doc("What clients call it: letters, digits, ``.``, ``_``, ``-``.")]
+    url: Annotated[str | None, A_URL, Secret(), Doc("Where it listens, http or https.")] = None
+    headers: Annotated[Mapping[str, str], HEADERS, Secret(), Doc("Sent with every request.")] = (
+        _NOTHING
+    )
+    command: Annotated[str | None, A_PATH, Secret(), Doc("The program to start instead.")] = None
+    args: Annotated[tuple[str, ...], ARGS, Secret(), Doc("Its arguments.")] = ()
     env: Annotated[
-        Mapping[str, str], Secret(), Doc("Added to its otherwise minimal environment.")
+        Mapping[str, str], ARGS, Secret(), Doc("Added to its otherwise minimal environment.")
     ] = _NOTHING
-    cwd: Annotated[str | None, Doc("Where it runs; relative to the file's folder.")] = None
+    cwd: Annotated[str | None, A_PATH, Doc("Where it runs; relative to the file's folder.")] = None
     type: Annotated[
         Literal["stdio", "http", "sse"] | None, Doc("The transport, if it shall not be inferred.")
     ] = None
     disabled: Annotated[bool, Doc("Keep the entry, leave the server alone.")] = False
     allowed_tools: Annotated[
         tuple[str, ...] | None,
+        ALLOWED,
         Doc("Names or globs; any other tool is as if missing. All, if not given."),
     ] = None
     start: Annotated[
@@ -97,6 +127,7 @@ class Server:
     )
     propagate_session: Annotated[
         str | None,
+        A_NAME,
         Pattern(_TOKEN, "the name of a header"),
         Doc("A header that tells a URL which session calls."),
     ] = None
@@ -110,7 +141,7 @@ class Server:
         # As FastMCP and most published examples of that transport have it.
         return "sse" if re.search(r"/sse/?([?#]|$)", self.url) else "http"
 
-    @property
+    @functools.cached_property
     def target(self) -> str:
         """What it connects to, fit to be shown."""
         if self.url is not None:
@@ -118,6 +149,14 @@ class Server:
         return redact_command((self.command or "", *self.args))
 
     def problems(self) -> Iterator[Problem]:
+        """What is wrong between the fields. Whoever adds a server pays for its length once only."""
+        texts = (*self.args, *self.headers, *self.headers.values(), *self.env, *self.env.values())
+        if (size := sum(map(len, texts))) > MAX_SERVER:
+            yield Problem("", f"too long: {size} characters in all, at most {MAX_SERVER}")
+            return
+        globs = sum(map(is_glob, self.allowed_tools or ()))
+        if globs > MAX_ALLOWED_GLOBS:
+            yield Problem("allowed_tools", f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
         yield from self._name_problems()
         if self.url is not None and self.command is not None:
             yield Problem("", "has both a url and a command; it takes exactly one")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import attrs
 
-__all__ = ["Bounds", "Doc", "MaxLength", "Pattern", "Secret", "fields_of", "frozen"]
+__all__ = ["Bounds", "Doc", "MaxLength", "Most", "Pattern", "Secret", "fields_of", "frozen"]
 
 
 @attrs.frozen
@@ -35,6 +35,17 @@ class MaxLength:
     """In characters, or in items."""
 
     max_length: int
+
+
+@attrs.frozen
+class Most:
+    """So much that nobody means it: items of a list or object, characters of each string.
+
+    Looked at before anything else is, and not worth a word in a schema.
+    """
+
+    most_items: int | None = None
+    most_characters: int | None = None
 
 
 @attrs.frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,15 @@ import attrs
 
 SHOWN = 60
 """Characters of a value that a problem shows."""
+
+TOLD = 20
+"""Problems of one call that are told; the others are counted."""
+
+WORD = 40
+KNOWN = 1000
+COMPARED = 50
+"""Of what somebody may have meant: characters of each, how many are looked at, and how many of
+these are compared, which takes long."""
 
 
 @attrs.frozen
@@ -59,7 +69,8 @@ def join(path: str, key: str | int) -> str:
 def show(value: object) -> str:
     """*value* as compact JSON, cut, and safe to print on a terminal."""
     try:
-        text = json.dumps(_as_written(value), ensure_ascii=False, separators=(",", ":"))
+        beginning = _beginning(value, [SHOWN + 1])
+        text = json.dumps(beginning, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
         return kind(value)
     if len(text) > SHOWN:
@@ -67,15 +78,21 @@ def show(value: object) -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
-def _as_written(value: object) -> object:
-    """*value* before anything in it was made from something else."""
+def _beginning(value: object, room: list[int]) -> object:
+    """So much of *value*, before anything in it was made from something else, as has *room*."""
+    room[0] -= 1
     match value:
-        case Expanded():
-            return value.written
+        case str():
+            written = value.written if isinstance(value, Expanded) else value
+            cut = written[: max(room[0], 0)]
+            room[0] -= len(cut)
+            return cut
         case Mapping():
-            return {key: _as_written(inner) for key, inner in value.items()}
+            pairs = itertools.takewhile(lambda _: room[0] > 0, value.items())
+            return {_beginning(key, room): _beginning(inner, room) for key, inner in pairs}
         case list() | tuple():
-            return [_as_written(inner) for inner in value]
+            items = itertools.takewhile(lambda _: room[0] > 0, value)
+            return [_beginning(inner, room) for inner in items]
     return value
 
 
@@ -103,8 +120,31 @@ def bounds(low: float | None, high: float | None) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """``, did you mean "x"?``, or nothing."""
-    spellings = {re.sub("[_-]", "", candidate).lower(): candidate for candidate in known}
-    plain = re.sub("[_-]", "", word[:100]).lower()
+    """``, did you mean "x"?``, or nothing; where very much is known, not all is compared."""
+    plain = _plain(word)
+    if not plain:
+        return ""
+    spellings: dict[str, str] = {}
+    for candidate in itertools.islice(known, KNOWN):
+        spelling = _plain(candidate)
+        # What can be as close as that by its length alone.
+        if 2 * min(len(plain), len(spelling)) >= cutoff * (len(plain) + len(spelling)):
+            spellings[spelling] = candidate
+        if len(spellings) == COMPARED:
+            break
     close = get_close_matches(plain, spellings, n=1, cutoff=cutoff)
     return f', did you mean "{spellings[close[0]]}"?' if close else ""
+
+
+def _plain(word: str) -> str:
+    return word[:WORD].translate(_JOINTS).lower()
+
+
+_JOINTS = dict.fromkeys(map(ord, "_-"))
+
+
+def listed(problems: Sequence[Problem]) -> list[str]:
+    """As they are told to who made them: not more than anybody reads."""
+    said = [str(problem) for problem in problems[:TOLD]]
+    more = len(problems) - TOLD
+    return [*said, f"and {more} more"] if more > 0 else said

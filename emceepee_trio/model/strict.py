@@ -12,6 +12,7 @@ fields are right; it yields what is wrong between them, with paths relative to i
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,6 +34,9 @@ T = TypeVar("T")
 
 SPELLED = 100_000
 """Values in a list or an object that is spelled as a string; such a string is parsed at once."""
+
+MISTAKES = 20
+"""Told of one list or object; the others are only counted."""
 
 
 def structure(
@@ -100,8 +104,10 @@ def _expected(what: str, got: object) -> _Wrong:
 def _string(value: Any, _: Any) -> str:
     if not isinstance(value, str):
         raise _expected("a string", value)
-    if any("\ud800" <= c <= "\udfff" for c in value):
-        raise _expected("a string of valid Unicode", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        raise _expected("a string of valid Unicode", value) from None
     return value
 
 
@@ -152,6 +158,16 @@ def _sort(cls: Any) -> str:
     return "a list" if is_list(cls) else "an object"
 
 
+def _spelled(cls: Any) -> type | None:
+    """What a string may stand for that is given for a *cls*, if it cannot be just that."""
+    choices = arms(cls) if is_union(cls) else [cls]
+    if str in choices:
+        return None
+    if any(map(is_list, choices)):
+        return list
+    return dict if any(is_mapping(arm) or attrs.has(arm) for arm in choices) else None
+
+
 def _fits(value: object, cls: Any) -> bool:
     """Whether *value* is the sort of JSON that *cls* takes; what is in it may still be wrong."""
     if cls in _SCALARS or is_literal(cls):
@@ -161,6 +177,32 @@ def _fits(value: object, cls: Any) -> bool:
             return False
         return True
     return cls is Any or isinstance(value, list | tuple if is_list(cls) else Mapping)
+
+
+def _too_long(value: str, longest: int) -> _Mistake:
+    return _Mistake((), f"too long: {len(value)} characters, at most {longest}")
+
+
+def _excess(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
+    """Where *value*, of any type, is more than is going to be looked at."""
+    items = metadata.get("most_items", metadata.get("max_length"))
+    longest = metadata.get("most_characters")
+    if isinstance(value, str):
+        if longest is not None and len(value) > longest:
+            yield _too_long(value, longest)
+    elif isinstance(value, list | tuple | Mapping):
+        if items is not None and len(value) > items:
+            yield _Mistake((), f"too many: {len(value)}, at most {items}")
+        elif longest is not None:
+            for key, item in _items(value):
+                if isinstance(key, str) and len(key) > longest:
+                    yield _too_long(key, longest).under(key, False)
+                elif isinstance(item, str) and len(item) > longest:
+                    yield _too_long(item, longest).under(key, False)
+
+
+def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, Mapping) else enumerate(value)
 
 
 def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
@@ -175,16 +217,13 @@ def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
                 yield _Mistake((), f"out of range, expected {bounds(low, high)}", value)
         case str():
             if longest is not None and len(value) > longest:
-                yield _Mistake((), f"too long: {len(value)} characters, at most {longest}")
-            if pattern is not None and not re.fullmatch(pattern, value):
+                yield _too_long(value, longest)
+            elif pattern is not None and not re.fullmatch(pattern, value):
                 wanted = metadata.get("expected", f"to match {pattern}")
                 yield _Mistake((), f"expected {wanted}", value)
         case tuple() | list() | Mapping():
-            if longest is not None and len(value) > longest:
-                yield _Mistake((), f"too many: {len(value)}, at most {longest}")
             rest = {name: bound for name, bound in metadata.items() if name != "max_length"}
-            items = value.items() if isinstance(value, Mapping) else enumerate(value)
-            for key, item in items if rest else ():
+            for key, item in _items(value) if rest else ():
                 yield from (mistake.under(key, False) for mistake in _breaches(item, rest))
 
 
@@ -192,9 +231,9 @@ def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
 def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Converter:
     converter, renamed = Converter(), dict(aliases)
 
-    def parsed(value: object, cls: type) -> object:
+    def parsed(value: object, cls: type | None) -> object:
         """*value*, or the list or object that it spells."""
-        if not json_strings or not isinstance(value, str):
+        if not json_strings or cls is None or not isinstance(value, str):
             return value
         try:
             check_text(value, SPELLED)
@@ -203,13 +242,20 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
             return value
         return inner if isinstance(inner, cls) else value
 
-    def each(items: Iterable[tuple[Any, Any]], cls: Any) -> dict[Any, Any]:
-        made, mistakes = {}, []
-        for key, item in items:
+    def each(value: Any, cls: Any) -> dict[Any, Any]:
+        items = _items(value)
+        if cls is Any:
+            return dict(items)
+        made: dict[Any, Any] = {}
+        mistakes: list[_Mistake] = []
+        for n, (key, item) in enumerate(items, 1):
             try:
                 made[key] = converter.structure(item, cls)
             except _Wrong as wrong:
                 mistakes += [mistake.under(key, False) for mistake in wrong.mistakes]
+                if len(mistakes) >= MISTAKES and n < len(value):
+                    mistakes.append(_Mistake((), f"and {len(value) - n} more, not looked at"))
+                    break
         if mistakes:
             raise _Wrong(*mistakes)
         return made
@@ -218,14 +264,14 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
         value = parsed(value, list)
         if not isinstance(value, list | tuple):
             raise _expected("a list", value)
-        made = each(enumerate(value), item_type(cls)).values()
+        made = each(value, item_type(cls)).values()
         return list(made) if (get_origin(cls) or cls) is list else tuple(made)
 
     def a_mapping(value: Any, cls: Any) -> Any:
         value = parsed(value, dict)
         if not isinstance(value, Mapping):
             raise _expected("an object", value)
-        return each(value.items(), item_type(cls))
+        return each(value, item_type(cls))
 
     def a_union(value: Any, cls: Any) -> Any:
         if value is None and NoneType in get_args(cls):
@@ -251,15 +297,20 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
                 raise _expected("an object", value)
             mistakes: list[_Mistake] = []
             written: dict[str, str] = {}
+            unknown = 0
             for key in map(str, value):
                 name = key if key in fields else renamed.get(key, key)
                 if name not in fields:
-                    hint = did_you_mean(key, fields)
-                    mistakes.append(_Mistake((), f"unknown key {show(key)}{hint}"))
+                    unknown += 1
+                    if unknown <= MISTAKES:
+                        hint = did_you_mean(key, fields)
+                        mistakes.append(_Mistake((), f"unknown key {show(key)}{hint}"))
                 elif name in written:
                     mistakes.append(_Mistake((key,), f"given twice, also as {written[name]}"))
                 else:
                     written[name] = key
+            if unknown > MISTAKES:
+                mistakes.append(_Mistake((), f"and {unknown - MISTAKES} more unknown keys"))
             made = {}
             for name, a in fields.items():
                 key, hide = written.get(name, name), "secret" in a.metadata
@@ -268,8 +319,13 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
                         mistakes.append(_Mistake((key,), "missing"))
                     continue
                 try:
-                    made[a.alias] = converter.structure(value[key], a.type)
-                    wrong = _Wrong(*_breaches(made[a.alias], a.metadata))
+                    given = parsed(value[key], _spelled(a.type))
+                    if excess := list(itertools.islice(_excess(given, a.metadata), MISTAKES)):
+                        raise _Wrong(*excess)
+                    made[a.alias] = converter.structure(given, a.type)
+                    wrong = _Wrong(
+                        *itertools.islice(_breaches(made[a.alias], a.metadata), MISTAKES)
+                    )
                 except _Wrong as exc:
                     wrong = exc
                 mistakes += [mistake.under(key, hide) for mistake in wrong.mistakes]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from ..errors import InvalidArguments, UnknownTool
-from ..model.problems import Invalid, did_you_mean
+from ..model.problems import Invalid, did_you_mean, listed
 from ..model.schema import json_schema
 from ..model.strict import structure
 from ..session.manager import SessionManager
@@ -73,7 +73,7 @@ class Tool:
         try:
             checked = structure(arguments, self.arguments, json_strings=True)
         except Invalid as invalid:
-            problems = [str(problem) for problem in invalid.problems]
+            problems = listed(invalid.problems)
             raise InvalidArguments(
                 f"{self.name}: {'; '.join(problems)}", {"problems": problems}
             ) from None

@@ -9,8 +9,10 @@ import attrs
 
 from ..backend.backend import Backend
 from ..config import ConfigError, server_from_arguments
+from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
 from ..errors import InvalidArguments, ToolError
 from ..model.fields import Doc, Secret, frozen
+from ..model.problems import listed
 from ..model.wire import timestamp
 from ..session.session import Session
 from .asking import entries_of
@@ -23,16 +25,16 @@ RECENT_EVENTS = 20
 
 @frozen
 class AddServer:
-    name: str
-    url: Annotated[str | None, Doc("streamable HTTP endpoint")] = None
-    headers: Annotated[Mapping[str, str] | None, Secret()] = None
-    command: Annotated[str | None, Doc("or: a program that speaks MCP on stdio")] = None
-    args: tuple[str, ...] | None = None
-    env: Annotated[Mapping[str, str] | None, Secret()] = None
-    cwd: str | None = None
-    restart: Mapping[str, Any] | None = None
-    reconnect: Mapping[str, Any] | None = None
-    allowed_tools: Annotated[tuple[str, ...] | None, Doc("names or globs")] = None
+    name: Annotated[str, A_NAME]
+    url: Annotated[str | None, A_URL, Doc("streamable HTTP endpoint")] = None
+    headers: Annotated[Mapping[str, str] | None, HEADERS, Secret()] = None
+    command: Annotated[str | None, A_PATH, Doc("or: a program that speaks MCP on stdio")] = None
+    args: Annotated[tuple[str, ...] | None, ARGS] = None
+    env: Annotated[Mapping[str, str] | None, ARGS, Secret()] = None
+    cwd: Annotated[str | None, A_PATH] = None
+    restart: Annotated[Mapping[str, Any] | None, FEW] = None
+    reconnect: Annotated[Mapping[str, Any] | None, FEW] = None
+    allowed_tools: Annotated[tuple[str, ...] | None, ALLOWED, Doc("names or globs")] = None
     connect_timeout_ms: int | None = None
     keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False
 
@@ -49,7 +51,7 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
     try:
         server = server_from_arguments({k: v for k, v in given.items() if v is not None})
     except ConfigError as error:
-        problems = [str(problem) for problem in error.problems]
+        problems = listed(error.problems)
         raise InvalidArguments(
             f"add_server: {'; '.join(problems)}", {"problems": problems}
         ) from None
@@ -80,7 +82,7 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
 
 @frozen
 class Named:
-    name: str
+    name: Annotated[str, A_NAME]
 
 
 @TOOLS.tool("Disconnect a server and forget it.", Named, ENDS)
@@ -109,7 +111,7 @@ async def list_servers(request: Request, _: NoArguments) -> Reply:
 
 @frozen
 class OfServer:
-    server: str
+    server: Annotated[str, A_NAME]
 
 
 @TOOLS.tool(

@@ -16,6 +16,7 @@ from emceepee_trio.config import (
     Server,
     reference_rst,
 )
+from emceepee_trio.model.strict import Invalid, structure
 from reading import only, read, said
 
 
@@ -449,3 +450,32 @@ def test_every_setting_is_explained() -> None:
     for cls in (Server, Retry, Reconnect, Limits, Health, Http, Policy, Allowed):
         for a in attrs.fields(cls):
             assert a.metadata["doc"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"allowed_tools": ["a"] * 1001}, "allowed_tools: too many: 1001, at most 1000"),
+        ({"allowed_tools": ["a" * 201]}, "allowed_tools[0]: too long: 201 characters, at most 200"),
+        ({"allowed_tools": ["a*"] * 101}, "allowed_tools: too many globs: 101, at most 100"),
+        ({"args": ["a"] * 1001}, "args: too many: 1001, at most 1000"),
+        ({"args": ["a" * 131_073]}, "args[0]: too long: 131073 characters, at most 131072"),
+        ({"args": ["a" * 100_000] * 3}, "too long: 300000 characters in all, at most 262144"),
+        ({"env": {"A": "a" * 131_073}}, "env.A: too long: 131073 characters, at most 131072"),
+        ({"command": "a" * 4097}, "command: too long: 4097 characters, at most 4096"),
+        ({"cwd": "/" * 4097}, "cwd: too long: 4097 characters, at most 4096"),
+        ({"name": "a" * 1001}, "name: too long: 1001 characters, at most 1000"),
+    ],
+)
+def test_a_server_has_an_end(given: dict[str, object], said: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        structure({"name": "x", "command": "y", **given}, Server)
+    assert [str(problem) for problem in caught.value.problems] == [said]
+
+
+def test_what_a_server_is_shown_as_is_made_once() -> None:
+    server = Server("x", command="y", args=("--key", "z"))
+    assert server.target == "y --key ***"
+    assert server.target is server.target
+    assert attrs.evolve(server, args=()).target == "y"
+    assert server == Server("x", command="y", args=("--key", "z"))

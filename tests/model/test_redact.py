@@ -1,8 +1,22 @@
 from __future__ import annotations
 
-import pytest
+import re
+import shlex
+from collections.abc import Callable
 
-from emceepee_trio.model.redact import LONGEST, label, redact_command, redact_url
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu_time import LINEAR, growth
+from emceepee_trio.model.redact import (
+    HIDDEN,
+    LONGEST,
+    label,
+    redact_command,
+    redact_text,
+    redact_url,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +71,66 @@ def test_what_is_shown_has_an_end() -> None:
 )
 def test_an_id_is_shown_in_part_and_a_name_whole(session_id: str, shown: str) -> None:
     assert label(session_id) == shown
+
+
+# As it was written first: right, and quadratic.
+WORDS = "key|token|secret|passw|pwd|credential|auth|header|bearer|cookie"
+OPTION = re.compile(rf"--?[\w.-]*(?:{WORDS})[\w.-]*", re.IGNORECASE)
+SPOKEN = re.compile(
+    rf"((?:{WORDS})[\w.-]*\s*[:=]\s*|--?[\w.-]*(?:{WORDS})[\w.-]*\s+|\bbearer\s+).+",
+    re.IGNORECASE | re.DOTALL,
+)
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
+
+
+def plainly(text: str) -> str:
+    text = URL.sub(lambda found: redact_url(found[0]), text)
+    return SPOKEN.sub(lambda found: found[1] + HIDDEN, text)
+
+
+pieces = st.sampled_from(
+    [*WORDS.split("|"), "to", "-", "--", "=", ":", " ", "\n", "x", "x.y", "http://", "a:b@h", "/",
+     "?q=", "&", ".", "K", "ſ", "'", "9", "+", "//", "authorization", "é", ",", "{", '"']
+)  # fmt: skip
+texts = st.lists(pieces, max_size=12).map("".join)
+
+
+@settings(max_examples=300)
+@given(texts)
+def test_a_text_is_redacted_as_if_it_were_looked_at_from_everywhere(text: str) -> None:
+    assert redact_text(text) == plainly(text)
+
+
+@given(st.lists(texts, max_size=5))
+def test_a_command_is_redacted_word_by_word(words: list[str]) -> None:
+    shown, hide = [], False
+    for word in words:
+        shown.append(HIDDEN if hide else plainly(word))
+        hide = OPTION.fullmatch(word) is not None or word == "-H"
+    said = " ".join(word if HIDDEN in word else shlex.quote(word) for word in shown)
+    assert redact_command(words) == (said if len(said) <= LONGEST else said[: LONGEST - 1] + "…")
+
+
+@pytest.mark.parametrize(
+    "unit", ["x", "-", "key", "-key", "key ", "a:", "a://", "a://b ", "a+", "?&a", "key: ", "\t"]
+)
+def test_long_words_take_no_longer_than_they_are(unit: str) -> None:
+    def make(size: int) -> Callable[[], object]:
+        text = unit * (size // len(unit))
+        return lambda: redact_command([text, "http://" + text, "http://h/?" + text, "-" + text])
+
+    assert growth(make, 20_000) < LINEAR
+
+
+@pytest.mark.parametrize("length", [LONGEST - 5, LONGEST, 2 * LONGEST, 10 * LONGEST])
+def test_no_secret_comes_to_light_where_a_text_is_cut(length: int) -> None:
+    for start in range(LONGEST - 30, LONGEST + 30):
+        for secret in (
+            f"https://ada:{'s3cret' * length}@h/",
+            f"https://h/{'x' * length}?q=s3cret",
+            f"--api-key {'s3cret' * length}",
+            f"key={'s3cret' * length}",
+            f"bearer\t{'s3cret' * length}",
+        ):
+            assert "s3c" not in redact_command(["x" * start + " " + secret])
+            assert "s3c" not in redact_text("x" * start + " " + secret)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -8,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee_trio.model.fields import Bounds, Doc, MaxLength, Pattern, Secret, frozen
-from emceepee_trio.model.problems import Expanded, did_you_mean, join, show
-from emceepee_trio.model.strict import Invalid, Problem, json_schema, structure
+from cpu_time import LINEAR, cpu_time, growth
+from emceepee_trio.model.fields import Bounds, Doc, MaxLength, Most, Pattern, Secret, frozen
+from emceepee_trio.model.problems import SHOWN, Expanded, did_you_mean, join, show
+from emceepee_trio.model.strict import MISTAKES, Invalid, Problem, json_schema, structure
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -291,3 +293,100 @@ def test_a_schema_of_nothing_is_an_object_without_properties() -> None:
         "properties": {},
         "additionalProperties": False,
     }
+
+
+def test_unknown_keys_are_counted_where_there_are_too_many() -> None:
+    said = problems({"name": "a", **{f"no{n}": n for n in range(1000)}})
+    assert len(said) == MISTAKES + 1
+    assert said[-1] == f"and {1000 - MISTAKES} more unknown keys"
+
+
+def test_a_list_is_not_looked_at_to_its_end_if_everything_is_wrong_in_it() -> None:
+    said = problems({"name": "a", "points": [5] * 1000})
+    assert len(said) == MISTAKES + 1
+    assert said[0] == "points[0]: expected an object, got 5"
+    assert said[-1] == f"points: and {1000 - MISTAKES} more, not looked at"
+    assert len(problems({"name": "a", "points": [5] * MISTAKES})) == MISTAKES
+
+
+@frozen
+class Bounded:
+    word: Annotated[str, Most(most_characters=5)] = ""
+    words: Annotated[tuple[str, ...] | None, Most(3, 5)] = None
+    env: Annotated[Mapping[str, str], Most(2, 5), Secret()] = attrs.field(factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"word": "x" * 6}, "word: too long: 6 characters, at most 5"),
+        ({"words": ["a"] * 4}, "words: too many: 4, at most 3"),
+        ({"words": [5] * 4}, "words: too many: 4, at most 3"),
+        ({"words": '["a", "a", "a", "a"]'}, "words: too many: 4, at most 3"),
+        ({"words": ["a", "x" * 6]}, "words[1]: too long: 6 characters, at most 5"),
+        ({"env": dict.fromkeys("abc", "x")}, "env: too many: 3, at most 2"),
+        ({"env": {"a": "x" * 6}}, "env.a: too long: 6 characters, at most 5"),
+        ({"env": {"x" * 6: "a"}}, "env.xxxxxx: too long: 6 characters, at most 5"),
+    ],
+)
+def test_what_is_more_than_anybody_means_is_refused_unseen(data: object, said: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        structure(data, Bounded, json_strings=True)
+    assert [str(problem) for problem in caught.value.problems] == [said]
+
+
+def test_such_a_bound_is_no_part_of_a_schema() -> None:
+    assert json_schema(Bounded)["properties"]["word"] == {"type": "string", "default": ""}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lambda n: {"name": "a", **{f"nome{i}": i for i in range(n)}},
+        lambda n: {"name": 5, "args": {str(i): i for i in range(n)}},
+        lambda n: {"name": "a", "points": [{"x": "y"}] * n},
+        lambda n: {"name": 5 * ["x" * n]},
+        lambda n: {"name": "a", "deep": [[[{}]]] * n},
+        lambda n: {"name": "a", "any": "é" * n, "note": "é" * n},
+    ],
+    ids=["unknown", "free", "wrong", "long", "deep", "text"],
+)
+def test_what_is_wrong_is_found_in_a_time_in_proportion(data: Callable[[int], object]) -> None:
+    def act(given: object) -> None:
+        with pytest.raises(Invalid):
+            structure(given, Everything, json_strings=True)
+
+    def make(size: int) -> Callable[[], object]:
+        given = data(size)
+        return lambda: act(given)
+
+    assert growth(make, 20_000) < LINEAR
+
+
+def written(value: object) -> str:
+    """The whole of it first, and cut then."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+@given(json_values | st.lists(json_values))
+def test_a_value_is_shown_as_if_it_were_written_out_and_cut(value: object) -> None:
+    assert show(value) == written(value)
+
+
+@pytest.mark.parametrize("value", [["x" * 10**7], {"x" * 10**7: 1}, [[[1] * 1000]] * 1000])
+def test_a_large_value_is_not_written_out_to_show_its_beginning(value: object) -> None:
+    assert show(value) == written(value)
+    assert cpu_time(lambda: show(value)) < 0.005
+
+
+def test_of_very_many_names_only_some_are_compared() -> None:
+    def make(size: int) -> Callable[[], object]:
+        known = [f"{'ab' * 10}{n}" for n in range(size)]
+        return lambda: did_you_mean("ba" * 10_000, known)
+
+    assert growth(make, 2000) < 2
+    assert (
+        did_you_mean("echo", ["x" * 50, "ecko"] + ["far_away"] * 5000) == ', did you mean "ecko"?'
+    )
