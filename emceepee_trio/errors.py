@@ -89,5 +89,25 @@ class SessionGone(ToolError):
     code = "TOOL_ERR_SESSION_NOT_FOUND"
 
 
+class InternalError(ToolError):
+    """A bug of ours, which cost this one call; the log tells more under its id."""
+
+    def __init__(self, log_id: str) -> None:
+        super().__init__(
+            f"{internal(log_id)}; this call alone has failed. Report it with what the log has "
+            "under that id",
+            {"code": INTERNAL, "log_id": log_id},
+        )
+
+
+INTERNAL = -32603
+"""What JSON-RPC calls an internal error."""
+
+
+def internal(log_id: str) -> str:
+    """What anybody is told of a bug of ours."""
+    return f"internal error (log id {log_id})"
+
+
 class UnknownTool(EmceepeeError):
     """Not a tool of ours: a JSON-RPC error, as the protocol says."""

@@ -94,8 +94,9 @@ class Told:
 
     said: list[tuple[str, Happening]] = attrs.field(factory=list)
 
-    def __call__(self, server: str, happening: Happening) -> None:
+    def __call__(self, server: str, happening: Happening) -> bool:
         self.said.append((server, happening))
+        return True
 
     @property
     def types(self) -> list[str]:

@@ -17,9 +17,10 @@ import trio
 
 from .. import logs
 from ..config import Config, Server
-from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError
+from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError, internal
 from ..model import events
 from ..model.states import BACKEND, BackendState, step
+from ..waits.firewall import Firewall, begin
 from ..waits.slot import Slot
 from .callbacks import Host, Params
 from .catalog import Catalog
@@ -98,8 +99,13 @@ class Backend:
                 return
             if self.server.start == "lazy":
                 await self._wanted.wait()
-            async with trio.open_nursery() as self._links:
-                await self._keep_connected()
+            while self._leaving is None:
+                who = {"session": self.session, "server": self.server.name}
+                with Firewall("backend_crashed", self._crashed, fields=who):
+                    async with trio.open_nursery() as self._links:
+                        await self._keep_connected()
+                if self._leaving is None:
+                    await self._wait_for_time()
         finally:
             self._links = None
             self._try.fail(self._gone())
@@ -113,7 +119,12 @@ class Backend:
             if self.state is not BackendState.CONNECTING:  # reconnect() says so at once
                 self.state = step(BACKEND, self.state, BackendState.CONNECTING)
             link = self._link = Link(self)
-            self._links.start_soon(link.run, name=f"connection to {self.server.name}")
+            begin(
+                self._links,
+                link.wall("server_connection_crashed"),
+                link.run,
+                name=f"connection to {self.server.name}",
+            )
             while True:  # reconnect() may put another link in this one's place
                 await link.settled.wait()
                 if link.client is not None:
@@ -129,9 +140,23 @@ class Backend:
             if self._leaving is None:
                 self._tell_plan(link)
             # Who left the link wants what comes next.
-            with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
-                await self._wanted.wait()
-            self.retries.next_try = None
+            await self._wait_for_time()
+
+    async def _wait_for_time(self) -> None:
+        """Until the next try is due, or wanted."""
+        with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
+            await self._wanted.wait()
+        self.retries.next_try = None
+
+    def _crashed(self, log_id: str) -> None:
+        """Nothing of us runs any more; counts as a try that failed."""
+        self.client = self.connected_at = self._link = self._beside = None
+        if self._leaving is not None:
+            return
+        if self.state in {BackendState.RECONNECTING, BackendState.ERROR}:
+            self.last_error = internal(log_id)  # what was lost before waits for its time
+        else:
+            self._failed(Failure(internal(log_id)))
 
     def _wait_for_next(self, again: bool) -> None:
         """From here on callers want the next try, whether it comes by itself or not."""
@@ -226,8 +251,10 @@ class Backend:
     def lost(self, link: Link) -> None:
         """*link*, which was connected, is over; from here on callers wait for the next one."""
         self.client = self.connected_at = None
-        self._before, self._try, self.lost_with = link, Slot(), Lost()
+        made, self._try = self._try, Slot()
+        self._before, self.lost_with = link, Lost()
         if self._leaving is not None:
+            made.fail(self._gone())
             return
         if link.leaving is not None:
             self.state = step(BACKEND, self.state, BackendState.CONNECTING)
@@ -236,6 +263,8 @@ class Backend:
             self.state = step(BACKEND, self.state, BackendState.CONNECTING)
         else:
             self._wait_for_next(self.retries.lost(link.connected_at))
+        if not made.is_settled:  # something of ours has crashed before it was told that it works
+            made.fail(self._unreachable(link.failure or Failure("lost as soon as it was made")))
 
     def _health_changed(self, is_well: bool, failures: int, last_error: str) -> None:
         name = self.server.name
@@ -309,7 +338,8 @@ class Backend:
         new = self._beside
         if new is None:
             new = self._beside = Link(self)
-            self._links.start_soon(self._run_beside, new)
+            wall = new.wall("server_connection_crashed")
+            begin(self._links, wall, self._run_beside, new)
         await new.settled.wait()
         if new.client is not None:
             return new.client

@@ -17,9 +17,11 @@ import trio
 from mcp import MCPError
 from mcp.shared.dispatcher import DispatchContext
 from mcp.shared.transport_context import TransportContext
-from mcp_types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
+from ..errors import internal
 from ..model.events import Happening, Json
+from ..waits.firewall import Firewall
 from .messages import REFUSED
 
 Params = Mapping[str, Json]
@@ -54,9 +56,9 @@ WORD = 200
 
 
 class Host(Protocol):
-    """Who owns a backend: a session."""
+    """Who owns a backend: a session. What it is told never raises."""
 
-    def publish(self, server: str, happening: Happening) -> None: ...
+    def publish(self, server: str, happening: Happening) -> object: ...
 
     def notified(self, server: str, method: str, params: Params | None) -> None: ...
 
@@ -156,6 +158,17 @@ class Callbacks:
         Raises:
             MCPError: what it gets instead.
         """
+        with self._wall("question_crashed", method, MCPError) as wall:
+            return await self._answer(method, params, abandoned)
+        raise MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
+
+    def _wall(self, event: str, method: Any, *expected: type[Exception]) -> Firewall:
+        fields = {"server": self.server, "method": str(method)[:WORD]}
+        return Firewall(event, None, expected, fields=fields)
+
+    async def _answer(
+        self, method: Any, params: Any, abandoned: Callable[[], Abandoned]
+    ) -> dict[str, Any]:
         if method == "ping":
             return {}
         if method == REFUSED:
@@ -187,6 +200,11 @@ class Callbacks:
 
     def heard(self, method: str, params: Params | None) -> bool:
         """A notification, in the order of the wire. Always consumed."""
+        with self._wall("notification_crashed", method):
+            self._heard(method, params)
+        return True
+
+    def _heard(self, method: str, params: Params | None) -> None:
         if method == "notifications/progress":
             token = (params or {}).get("progressToken")
             if isinstance(token, str | int) and (on_progress := self.progress.get(token)):
@@ -207,4 +225,3 @@ class Callbacks:
             for name in LIST_CHANGED.get(method, ()):
                 self.stale(name)
             self.host.notified(self.server, method, params)
-        return True

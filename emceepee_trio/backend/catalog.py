@@ -18,8 +18,9 @@ import trio
 from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
-from ..errors import ExecutionFailed
+from ..errors import ExecutionFailed, InternalError
 from ..model.wire import dumps
+from ..waits.firewall import Firewall
 from ..waits.slot import Slot
 from .client import Client
 
@@ -94,6 +95,7 @@ class Catalog:
 
         Raises:
             MCPError: what the backend said instead.
+            ToolError: its pages have no end, or are more than we are up to.
         """
         while (flight := self._flights.get(name)) is not None:
             try:
@@ -104,10 +106,8 @@ class Catalog:
             return self._kept[name]
         flight = self._flights[name] = Slot()
         try:
-            entries, ttl = await self._fetch(SOURCES[name], client)
-            if name == "tools":
-                entries = [entry for entry in entries if self.allows(str(entry.get("name")))]
-        except (MCPError, ExecutionFailed) as error:
+            entries, ttl = await self._list(name, client)
+        except (MCPError, ExecutionFailed, InternalError) as error:
             flight.fail(error)
             raise
         else:
@@ -123,6 +123,15 @@ class Catalog:
             if self._flights.get(name) is flight:
                 del self._flights[name]
             flight.fail(_Abandoned())
+
+    async def _list(self, name: List, client: Client) -> tuple[Entries, float]:
+        fields = {"server": self.server, "list": name}
+        with Firewall("list_crashed", None, (MCPError, ExecutionFailed), fields=fields) as wall:
+            entries, ttl = await self._fetch(SOURCES[name], client)
+            if name == "tools":
+                entries = [entry for entry in entries if self.allows(str(entry.get("name")))]
+            return entries, ttl
+        raise InternalError(str(wall.log_id))
 
     async def _fetch(self, source: _Source, client: Client) -> tuple[Entries, float]:
         """The entries of all pages, and for how many seconds they hold."""

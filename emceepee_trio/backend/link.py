@@ -7,7 +7,7 @@ and the link tells everything there is to tell before anybody can see an effect 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,10 @@ import attrs
 import trio
 
 from .. import logs
+from ..errors import internal
 from ..model import events
 from ..model.intake import Measure
+from ..waits.firewall import Firewall, begin, begin_lasting
 from .callbacks import Abandoned, Callbacks
 from .client import Client
 from .comeback import Comeback
@@ -75,6 +77,29 @@ class Link:
         )
 
     async def run(self) -> None:
+        try:
+            with self.wall("server_connection_crashed", self._crash):
+                await self._run()
+        finally:
+            try:
+                with self.wall("server_connection_crashed"):
+                    self._lose()
+                    self._tell()
+                    self._tell_of_process()
+            finally:
+                self.comeback = None  # it holds the connection before, which held the one before
+                self.settled.set()
+                self.ended.set()
+
+    def wall(self, event: str, failed: Callable[[str], object] | None = None) -> Firewall:
+        fields = {"session": self.backend.session, "server": self.backend.server.name}
+        return Firewall(event, failed, fields=fields)
+
+    def _crash(self, log_id: str) -> None:
+        """A try that failed, or a connection that is lost, for a bug of ours."""
+        self.failure = Failure(internal(log_id))
+
+    async def _run(self) -> None:
         backend, limits = self.backend, self.backend.config.limits
         self._scope.deadline = trio.current_time() + backend.server.connect_timeout_ms / 1000
         try:
@@ -105,26 +130,22 @@ class Link:
                 self.failure = explain(backend.server, self.streams, self.callbacks.stderr, None)
         except* NOT_A_BUG as group:
             self.failure = explain(backend.server, self.streams, self.callbacks.stderr, group)
-        finally:
-            self._lose()
-            self._tell()
-            self._tell_of_process()
-            self.comeback = None  # it holds the connection before, which held the one before that
-            self.settled.set()
-            self.ended.set()
 
     @asynccontextmanager
     async def _chores(self, client: Client) -> AsyncGenerator[None]:
         """What a connection does beside answering calls."""
+        backend = self.backend
+        who = {"session": backend.session, "server": backend.server.name}
         async with trio.open_nursery() as chores:
             if client.negotiated.is_modern:
-                self.listening = Listening(client, self.backend.wishes.subscribed)
-                chores.start_soon(self.listening.run)
-            if self.comeback is not None:
-                chores.start_soon(self.comeback.run)
+                self.listening = Listening(client, backend.wishes.subscribed)
+                begin_lasting(chores, "listening_crashed", self.listening.run, **who)
+            if (comeback := self.comeback) is not None:
+                wall = self.wall("comeback_crashed", lambda _: comeback.tell())
+                begin(chores, wall, comeback.run)
             elif not client.negotiated.is_modern:
-                chores.start_soon(self.backend.wishes.repeat, client)
-            chores.start_soon(self.backend.health.watch, client)
+                begin(chores, self.wall("wishes_crashed"), backend.wishes.repeat, client)
+            begin_lasting(chores, "health_crashed", backend.health.watch, client, **who)
             yield
             chores.cancel_scope.cancel("connection is over")
 

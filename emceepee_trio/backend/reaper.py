@@ -21,6 +21,7 @@ import attrs
 import trio
 
 from .. import logs
+from ..waits.firewall import begin_lasting
 from . import lifeline
 
 LOOKS = (0.0, 0.0)
@@ -192,6 +193,6 @@ async def open_reaper() -> AsyncGenerator[Reaper]:
     """Children are started and ended in this block. The helper begins with the first of them."""
     async with trio.open_nursery() as nursery:
         reaper = Reaper()
-        nursery.start_soon(reaper.run, name="reaper")
+        begin_lasting(nursery, "reaper_crashed", reaper.run, name="reaper")
         yield reaper
         nursery.cancel_scope.cancel("no child is left")

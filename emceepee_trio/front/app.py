@@ -6,7 +6,6 @@ app. Knows no socket: it also runs under a foreign ASGI server.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -16,10 +15,11 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from .. import logs
 from ..config import LOCAL, OWN
+from ..errors import internal
 from ..model.wire import dumps
 from ..session.manager import SessionManager
+from ..waits.firewall import Firewall
 from .security import Header, Security, preflight, without_credentials
 from .status import status_of
 from .wire import Message, Receive, Refused, Scope, Send, send_json
@@ -52,15 +52,13 @@ class App:
             return
         answer = _Answer(send)
         try:
-            await self._serve(scope, receive, answer)
+            with Firewall("request_crashed", None, (Refused,), {"path": scope["path"]}) as wall:
+                await self._serve(scope, receive, answer)
         except Refused as refused:
             await send_json(answer, refused.status, refused.body, refused.headers)
-        except Exception as error:  # noqa: BLE001 - a bug of one request is not the others' business
-            log_id = secrets.token_hex(4)
-            logs.crash("request_crashed", error, path=scope["path"], log_id=log_id)
-            if answer.has_begun:
-                return  # incomplete, which the server below sees, and hangs up
-            bug = Refused(500, f"internal error (log id {log_id})", code=INTERNAL_ERROR)
+        # If it has begun it is incomplete, which the server below sees, and hangs up.
+        if wall.log_id is not None and not answer.has_begun:
+            bug = Refused(500, internal(wall.log_id), code=INTERNAL_ERROR)
             await send_json(answer, bug.status, bug.body)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:

@@ -9,7 +9,7 @@ tasks, and what was unread moves to the standalone stream.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -28,10 +28,11 @@ from mcp_types import (
 
 from ..session.manager import SessionManager
 from ..session.session import Session
+from ..waits.firewall import Firewall, begin
 from .mcp import Front, Loaded, mcp_server
 from .stream import Cargo, Stream
 from .streams import Streams
-from .wire import Refused, dump
+from .wire import Refused, answer, crashed, dump
 
 PRIMED_SINCE = "2025-11-25"
 """Older clients stumble over an event without data."""
@@ -77,7 +78,7 @@ class Incarnation:
     async def run(self, session_id: str) -> None:
         send, receive = self._pipe
         try:
-            with send, receive:
+            with self._wall(session_id, self._crashed), send, receive:
                 await serve_loop(
                     mcp_server(),
                     receive,
@@ -87,6 +88,27 @@ class Incarnation:
                 )
         finally:
             self._settle_all()
+
+    def begin(self, session: Session) -> None:
+        begin(session.inner, self._wall(session.id), self.run, session.id)
+
+    def _wall(self, session_id: str, failed: Callable[[str], object] | None = None) -> Firewall:
+        return Firewall("client_connection_crashed", failed, fields={"session": session_id})
+
+    def _crashed(self, log_id: str) -> None:
+        """Its client can initialize again; what went on goes on as tasks."""
+        self.front.give_up()
+        self.front.draining.set()
+        for ours in tuple(self._exchanges):
+            self._fail(ours, log_id)
+
+    def _fail(self, ours: RequestId | None, log_id: str) -> None:
+        """Answer a request, if it is not answered, that we have a bug."""
+        exchange = self._exchanges.get(ours) if ours is not None else None
+        if exchange is not None and ours is not None:
+            said = crashed(exchange.client_id, log_id)
+            self.streams.add(exchange.stream, said, is_answer=True)
+            self._settle(ours)
 
     def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
         """An id that is used twice, or that a request in flight has."""
@@ -180,16 +202,23 @@ class Incarnation:
 
     async def say(self, item: SessionMessage) -> None:
         """A message from the dispatcher, put into the stream it belongs to."""
+        with self._wall(self.front.session.id) as wall:
+            await self._say(item)
+        if wall.log_id is not None and isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._fail(item.message.id, wall.log_id)
+
+    async def _say(self, item: SessionMessage) -> None:
         message, metadata = item.message, item.metadata
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             exchange = self._exchanges.get(message.id) if message.id is not None else None
             if exchange is None or message.id is None:
                 return
-            answer = message.model_copy(update={"id": exchange.client_id})
+            whole = message.model_copy(update={"id": exchange.client_id})
+            said, is_whole = answer(whole)
             cargo = None
-            if isinstance(answer, JSONRPCResponse) and exchange.loaded is not None:
-                cargo, exchange.loaded = _cargo(answer, exchange.loaded), None
-            self.streams.add(exchange.stream, dump(answer), is_answer=True, cargo=cargo)
+            if is_whole and isinstance(whole, JSONRPCResponse) and exchange.loaded is not None:
+                cargo, exchange.loaded = _cargo(whole, exchange.loaded), None
+            self.streams.add(exchange.stream, said, is_answer=True, cargo=cargo)
             self._settle(message.id)
         else:
             related = None
@@ -265,5 +294,5 @@ class HttpClient:
         front = Front(self.session, self.manager)
         self.incarnation = Incarnation(front, self.streams, self._ids)
         front.deliver = self.incarnation.carry
-        self.session.inner.start_soon(self.incarnation.run, self.session.id)
+        self.incarnation.begin(self.session)
         return self.incarnation

@@ -25,6 +25,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.utils import parse_socket_addr
 
 from .. import logs
+from ..waits.firewall import Firewall
 from .http1 import Http1
 from .wire import Message, Receive, Scope, Send
 
@@ -91,15 +92,14 @@ class Connection:
 
     async def run(self) -> None:
         try:
-            async with trio.open_nursery() as self._requests:
-                self._protocol = self._new_protocol()
-                with self._reading:
-                    await self._read()
-                if not self.is_over:
-                    await self._late()
-                await self._protocol.handle(Closed())
-        except* Exception as group:  # noqa: BLE001 - one connection is not the others' business
-            logs.crash("connection_crashed", group)
+            with Firewall("connection_crashed"):
+                async with trio.open_nursery() as self._requests:
+                    self._protocol = self._new_protocol()
+                    with self._reading:
+                        await self._read()
+                    if not self.is_over:
+                        await self._late()
+                    await self._protocol.handle(Closed())
         finally:
             self.cut()
 

@@ -12,7 +12,6 @@ merely stopped waiting shall find its result later.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
@@ -42,14 +41,16 @@ from mcp_types import (
     SubscriptionsListenRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from .. import logs
-from ..errors import LimitReached, ToolError, UnknownTool
+from ..errors import LimitReached, ToolError, UnknownTool, internal
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.registry import TOOLS, Request, Tool
 from ..tools.response import Reply, error_reply, finish
+from ..waits.firewall import Firewall, begin_lasting
 from .lists import (
     SERVER_INFO,
     enveloped,
@@ -77,6 +78,9 @@ Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you ar
 
 _GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
 """In the reason of a cancellation: the client has stopped waiting, not changed its mind."""
+
+EXPECTED = (MCPError, ValidationError)
+"""What the SDK answers by itself: errors of ours, and of clients that send what they must not."""
 
 _TTL_MS = 300_000
 """How long a modern client may keep our lists, which never change while we run."""
@@ -160,22 +164,32 @@ class Front:
         key = coerce_request_id(context.request_id)
         # A transport that shows nothing (an in-memory one) has no cancellations to explain.
         entry = self._in_flight.setdefault(key, self._new_entry())
+        fields = {"session": self.session.id, "method": context.method}
         try:
-            if context.method == "tools/call":
-                return await self._call_tool(context, entry)
-            if context.method == "initialize":
-                self._remember_client((context.params or {}).get("clientInfo"))
-            return await call_next(context)
+            with Firewall("request_crashed", None, EXPECTED, fields=fields) as wall:
+                if context.method == "tools/call":
+                    return await self._call_tool(context, entry)
+                if context.method == "initialize":
+                    self._remember_client((context.params or {}).get("clientInfo"))
+                return await call_next(context)
         finally:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
+        raise _bug(wall)
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
         if self._logs is None:
             self._logs = LogMessages(self.session.buffers)
             # Raw, because the models would sieve what backends log.
             notify = context.session._connection.notify
-            self.session.inner.start_soon(self._logs.run, notify, self.draining)
+            begin_lasting(
+                self.session.inner,
+                "log_messages_crashed",
+                self._logs.run,
+                notify,
+                self.draining,
+                session=self.session.id,
+            )
         self._logs.set_level(level)
 
     def _remember_client(self, info: Any) -> None:
@@ -217,21 +231,21 @@ class Front:
         meta: Mapping[str, Any],
     ) -> Reply:
         token = meta.get("progressToken")
+        fields = {"session": self.session.id, "tool": tool.name}
         try:
-            if not isinstance(token, str | int) or isinstance(token, bool):
-                return await tool.call(request, arguments)
-            progress = Progress(context, token)
-            request.on_progress = progress.heard
-            return await progress.report_while(partial(tool.call, request, arguments))
+            with Firewall("tool_crashed", None, (ToolError,), fields=fields) as wall:
+                if not isinstance(token, str | int) or isinstance(token, bool):
+                    return await tool.call(request, arguments)
+                progress = Progress(context, token)
+                request.on_progress = progress.heard
+                return await progress.report_while(partial(tool.call, request, arguments))
         except ToolError as error:
             return error_reply(error)
-        except Exception as error:  # noqa: BLE001 - a bug costs this call only, and is logged
-            log_id = secrets.token_hex(4)
-            logs.crash(
-                "tool_crashed", error, session=self.session.id, tool=tool.name, log_id=log_id
-            )
-            message = f"internal error (log id {log_id})"
-            raise MCPError(code=INTERNAL_ERROR, message=message) from None
+        raise _bug(wall)
+
+
+def _bug(wall: Firewall) -> MCPError:
+    return MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
 
 
 @cache

@@ -47,7 +47,7 @@ from ..errors import UnknownTool
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..tools.registry import TOOLS
-from .mcp import Front, Loaded, mcp_server
+from .mcp import EXPECTED, Front, Loaded, mcp_server
 from .sessions import open_session
 from .wire import (
     KEEP_ALIVE,
@@ -57,6 +57,7 @@ from .wire import (
     Refused,
     Scope,
     Send,
+    answer,
     dump,
     event,
     send_bytes,
@@ -178,7 +179,7 @@ class Modern:
                     connection=connection,
                     lifespan_state=front,
                 )
-            except Exception as error:  # noqa: BLE001 - the SDK's own mapping to an answer
+            except EXPECTED as error:  # all else is a crash of the whole request
                 exchange.settle(is_told=False)
                 said = modern_error_data(error)
                 exchange.finish(JSONRPCError(jsonrpc="2.0", id=message.id, error=said))
@@ -208,8 +209,9 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
         while exchange.answer is None and not exchange.said:
             await exchange.news.wait()
     if exchange.answer is not None and not exchange.said:
-        status, body = _status(exchange.answer), dump(exchange.answer)
-        await _hand_over(exchange, partial(send_json, send, status, body))
+        await _hand_over(
+            exchange, partial(send_json, send, _status(exchange.answer), _said(exchange))
+        )
         return
     await start_events(send)
     while True:
@@ -221,8 +223,16 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
             await exchange.news.wait()
         if silence.cancelled_caught:
             await send_event(send, KEEP_ALIVE)
-    end = {"type": "http.response.body", "body": event(dump(exchange.answer))}
+    end = {"type": "http.response.body", "body": event(_said(exchange))}
     await _hand_over(exchange, partial(send, end))
+
+
+def _said(exchange: _Exchange) -> str:
+    assert exchange.answer is not None
+    said, is_whole = answer(exchange.answer)
+    if not is_whole:
+        exchange.settle(is_told=False)
+    return said
 
 
 async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) -> None:

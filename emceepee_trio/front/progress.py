@@ -12,6 +12,7 @@ import trio
 from mcp.server.context import ServerRequestContext
 
 from ..config.bounds import PROGRESS_EVERY_MS
+from ..waits.firewall import Firewall, begin
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class Progress:
 
     async def report_while(self, work: Callable[[], Awaitable[T]]) -> T:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._report)
+            begin(nursery, Firewall("progress_crashed"), self._report)
             result = await outcome.acapture(work)
             nursery.cancel_scope.cancel("answered")
         return result.unwrap()

@@ -23,6 +23,7 @@ from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
@@ -36,14 +37,16 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from ..config import LOCAL, Config
+from ..errors import internal
 from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
+from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
 from .mcp import Front, mcp_server
-from .wire import dump, id_of_one
+from .wire import answer, dump, id_of_one
 
 SESSION = "default"
 CHUNK = 65536
@@ -60,6 +63,8 @@ _ID_LAST = re.compile(rb"(?<!\\)" + _ID + rb"\}\s*$")
 
 In = MemoryObjectSendStream[SessionMessage | Exception]
 Out = MemoryObjectSendStream[SessionMessage]
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+"""Nobody takes messages, or answers, any more."""
 
 
 async def serve_stdio(config: Config) -> bool:
@@ -80,7 +85,8 @@ async def serve_stdio(config: Config) -> bool:
 
                 nursery.start_soon(stop_on_signal)
                 session = await manager.ensure(SESSION, LOCAL)
-                session.inner.start_soon(_until_over, nursery.cancel_scope)
+                wall = Firewall("session_watch_crashed")
+                begin(session.inner, wall, _until_over, nursery.cancel_scope)
                 limits = config.limits
                 await _serve(session, manager, Measure(limits.body, limits.values))
                 nursery.cancel_scope.cancel("end of input")
@@ -164,7 +170,11 @@ async def _read(
                 message = f"message too long (limits.body {limit} bytes)"
                 await replies.send(_refusal(_id_at_an_edge(line), message))
             elif line.strip():
-                await _take(front, unanswered, bytes(line), to_server, replies, measure)
+                with Firewall("message_crashed", None, GONE) as wall:
+                    await _take(front, unanswered, bytes(line), to_server, replies, measure)
+                if wall.log_id is not None:
+                    bug = _refusal(_id_at_an_edge(line), internal(wall.log_id), INTERNAL_ERROR)
+                    await replies.send(bug)
             line.clear()
             too_long = False
         line += beginning
@@ -221,6 +231,15 @@ def _refusal(request_id: Any, message: str, code: int = INVALID_REQUEST) -> Sess
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
+def _line(message: JSONRPCMessage) -> str | None:
+    """What is written of it; nothing of a notification that cannot be."""
+    if isinstance(message, JSONRPCResponse | JSONRPCError):
+        return answer(message)[0]
+    with Firewall("notification_crashed"):
+        return dump(message)
+    return None
+
+
 async def _write(
     from_server: MemoryObjectReceiveStream[SessionMessage],
     unanswered: _Unanswered,
@@ -231,7 +250,9 @@ async def _write(
     output = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
     async with from_server, output:
         async for item in from_server:
-            line = dump(item.message)
+            line = _line(item.message)
+            if line is None:
+                continue
             try:
                 await output.send_all(line.encode() + b"\n")
             except trio.BrokenResourceError:

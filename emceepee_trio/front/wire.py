@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
-from mcp_types import INVALID_REQUEST
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCResponse
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
+from ..errors import internal
 from ..model.intake import Outline
 from ..model.wire import dumps
+from ..waits.firewall import Firewall
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -124,6 +126,19 @@ def dump(message: BaseModel) -> str:
 def id_of_one(known: Sequence[Outline]) -> str | int | None:
     """Of the single request that is not taken; None if it is anything else."""
     return known[0].get("id") if len(known) == 1 and "method" in known[0] else None
+
+
+def answer(message: JSONRPCResponse | JSONRPCError) -> tuple[str, bool]:
+    """An answer as it goes out, and whether it is itself: what cannot be written is an error."""
+    with Firewall("answer_crashed") as wall:
+        return dump(message), True
+    return crashed(message.id, str(wall.log_id)), False
+
+
+def crashed(request_id: str | int | None, log_id: str) -> str:
+    """What is answered where we have a bug."""
+    error = ErrorData(code=INTERNAL_ERROR, message=internal(log_id))
+    return dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
 def accepts(headers: Headers, *wanted: str) -> bool:

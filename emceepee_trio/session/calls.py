@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -20,6 +21,7 @@ from ..config import Limits
 from ..config.bounds import MAX_STATUS_MESSAGE
 from ..errors import (
     ExecutionFailed,
+    InternalError,
     LimitReached,
     NotFound,
     ServerDisconnected,
@@ -31,6 +33,7 @@ from ..model import events
 from ..model.events import Happening
 from ..model.states import CALL, TASK, CallState, TaskState, step
 from ..model.wire import size_of, timestamp
+from ..waits.firewall import Firewall, begin
 from .call import Call, Result, Send, Task
 
 
@@ -40,7 +43,7 @@ class Calls:
 
     limits: Limits
     nursery: trio.Nursery
-    publish: Callable[[str, Happening], None]
+    publish: Callable[[str, Happening], object]
     new_id: Callable[[], str]
     wall: Callable[[], float]
     on_kept: Callable[[float], None]
@@ -92,7 +95,7 @@ class Calls:
         self._calls[call.id] = call
         self._in_flight.add(call.id)
         self._log("debug", "tool_execution_start", call, has_args=bool(args))
-        self.nursery.start_soon(self._run, call, send, name=f"call {call.id}")
+        begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
 
     async def wait(self, call: Call, patience: float) -> Result | Task:
@@ -160,7 +163,9 @@ class Calls:
         error = call.slot.error
         fate = TaskState.COMPLETED if error is None else TaskState.FAILED
         outcome = error if isinstance(error, ToolError) else call.slot.peek()
-        self._finish(call, self._make_task(call), fate, outcome)
+        task = self._make_task(call)
+        self._measure(call, fate, outcome)
+        self._finish(call, task, fate, outcome)
 
     def _room_for_task(self) -> None:
         if len(self._working) >= self.limits.tasks:
@@ -171,16 +176,17 @@ class Calls:
 
     async def _run(self, call: Call, send: Send) -> None:
         try:
-            with call.scope:
-                try:
-                    result = await send(call)
-                except ToolError as error:
-                    self._settle(call, TaskState.FAILED, error)
-                else:
-                    self._settle(call, TaskState.COMPLETED, result)
-            if call.scope.cancelled_caught:
-                # Its deadline. Who cancels it on purpose has settled the slot before.
-                self._out_of_time(call)
+            with self._wall(call, partial(self._crashed, call)):
+                with call.scope:
+                    try:
+                        result = await send(call)
+                    except ToolError as error:
+                        self._settle(call, TaskState.FAILED, error)
+                    else:
+                        self._settle(call, TaskState.COMPLETED, result)
+                if call.scope.cancelled_caught:
+                    # Its deadline. Who cancels it on purpose has settled the slot before.
+                    self._out_of_time(call)
         finally:
             # No-ops unless the session is ending: whoever waits in a nursery of somebody else
             # must hear of it.
@@ -191,6 +197,13 @@ class Calls:
             )
             if call.task is None:
                 del self._calls[call.id]
+
+    def _wall(self, call: Call, failed: Callable[[str], object] | None = None) -> Firewall:
+        fields = {"session": self.session, "server": call.server, "tool": call.tool}
+        return Firewall("call_crashed", failed, fields=fields)
+
+    def _crashed(self, call: Call, log_id: str) -> None:
+        self._settle(call, TaskState.FAILED, InternalError(log_id))
 
     def _out_of_time(self, call: Call) -> None:
         if call.hard_end <= trio.current_time():
@@ -213,12 +226,15 @@ class Calls:
 
     def _settle(self, call: Call, fate: TaskState, outcome: Result | ToolError) -> bool:
         """Decide the call's fate; False if it has one already."""
-        error = outcome if isinstance(outcome, ToolError) else None
-        if not (
-            call.slot.fail(outcome) if isinstance(outcome, ToolError) else call.slot.set(outcome)
-        ):
+        if call.slot.is_settled:
             return False
+        fate, outcome = self._measure(call, fate, outcome)
         self._in_flight.discard(call.id)
+        error = outcome if isinstance(outcome, ToolError) else None
+        if isinstance(outcome, ToolError):
+            call.slot.fail(outcome)
+        else:
+            call.slot.set(outcome)
         if call.task is not None:
             self._finish(call, call.task, fate, outcome)
         elif fate is TaskState.CANCELLED:
@@ -232,6 +248,19 @@ class Calls:
             self._log("warn", "tool_execution_failed", call, code=error.code)
         return True
 
+    def _measure(
+        self, call: Call, fate: TaskState, outcome: Result | ToolError
+    ) -> tuple[TaskState, Result | ToolError]:
+        """Of a task, what will be kept; another fate if what its backend said cannot be."""
+        if call.task is None:
+            return fate, outcome
+        shown = outcome.to_json() if isinstance(outcome, ToolError) else outcome
+        with (wall := self._wall(call)):
+            call.size = size_of(call.args) + size_of(shown)
+        if wall.log_id is not None and fate in {TaskState.COMPLETED, TaskState.FAILED}:
+            return TaskState.FAILED, InternalError(wall.log_id)
+        return fate, outcome
+
     def _log(self, level: logs.Level, event: str, call: Call, **more: Any) -> None:
         logs.write(level, event, session=self.session, server=call.server, tool=call.tool, **more)
 
@@ -242,8 +271,6 @@ class Calls:
         call.expires = trio.current_time() + self.limits.finished_task_ms / 1000
         if isinstance(outcome, ToolError):
             task.error = outcome.message
-        shown = outcome.to_json() if isinstance(outcome, ToolError) else outcome
-        call.size = size_of(call.args) + size_of(shown)
         self.publish(call.server, _finished(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
         self._log(level, f"task_{fate.value}", call, task_id=call.id, error=task.error)

@@ -134,6 +134,15 @@ class Delivery:
             # Somebody may have begun to wait while they were away.
             self._owner.triggers.nudge()
 
+    def lose(self) -> None:
+        """They cannot be written down: forgotten, and counted, or no response ever could be."""
+        self._settle()
+        pending = [kept for kept in self._shown if kept.is_pending]
+        for kept in pending:
+            if self._owner._kept.pop(kept.event.id, None) is not None:
+                self._owner._bytes -= kept.event.size
+        self._owner.lose(self.lost + len(pending))
+
     def _settle(self) -> None:
         assert not self._settled, "a delivery is settled once"
         self._settled = True
@@ -180,6 +189,11 @@ class Events:
             self._evict()
             self.on_kept(kept.until)
         self.triggers.publish(Trigger(server, event_type(happening)))
+
+    def lose(self, count: int) -> None:
+        """So many will not be told; the next delivery says so."""
+        self._lost += count
+        self.triggers.nudge()
 
     def _evict(self) -> None:
         """Down to the bounds, oldest first; the newest stays, however large."""

@@ -21,6 +21,7 @@ from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
 from ..model.ids import Ids
+from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
 from .registry import Registry
 from .session import Session
@@ -85,9 +86,9 @@ class SessionManager:
         self._make_room()
         # Registered before the first await, so that the next caller finds this very one.
         slot = self._sessions[session_id] = Slot()
-        self._nursery.start_soon(
-            self._run, session_id, principal, slot, ends_when_idle, name=f"session {session_id}"
-        )
+        wall = Firewall("session_crashed", fields={"session": session_id})
+        run = (session_id, principal, slot, ends_when_idle)
+        begin(self._nursery, wall, self._run, *run, name=f"session {session_id}")
         return slot
 
     def _make_room(self) -> None:
@@ -145,9 +146,17 @@ class SessionManager:
                             outer,
                             inner,
                         )
-                        inner.start_soon(session.sweeper.run)
+                        begin_lasting(
+                            inner, "sweeper_crashed", session.sweeper.run, session=session_id
+                        )
                         if ends_when_idle:
-                            inner.start_soon(self._end_when_idle, session)
+                            begin_lasting(
+                                inner,
+                                "idle_watcher_crashed",
+                                self._end_when_idle,
+                                session,
+                                session=session_id,
+                            )
                         for server in self.registry.visible(principal).values():
                             self._start_backend(session, server)
                         logs.write("info", "session_created", session=session_id)
@@ -157,8 +166,6 @@ class SessionManager:
                         self.end(session, "over")
                         session.leave_backends(HURRIED)
                     outer.cancel_scope.deadline = trio.current_time() + LEAVING
-        except* Exception as group:  # noqa: BLE001 - a bug of one session is not the others' business
-            logs.crash("session_crashed", group, session=session_id)
         finally:
             if slot.fail(SessionFailed(f"session {session_id} could not be opened")):
                 del self._sessions[session_id]

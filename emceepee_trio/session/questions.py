@@ -28,6 +28,8 @@ from ..waits.slot import Slot
 
 Kind = Literal["elicitation", "sampling"]
 TABLES = {"elicitation": ELICITATION, "sampling": SAMPLING}
+UNHEARD = "the question could not be told to the client; the log of emceepee says why"
+"""To a backend, which has asked nobody."""
 CLOSED = 200
 """Closed questions remembered, so that a late answer hears what became of its question."""
 
@@ -75,7 +77,8 @@ class Questions:
     """All questions of one session."""
 
     limits: Limits
-    publish: Callable[[str, Happening], None]
+    publish: Callable[[str, Happening], bool]
+    """Whether the client will hear of it."""
     new_id: Callable[[], str]
     wall: Callable[[], float]
     session: str
@@ -98,19 +101,25 @@ class Questions:
         question = Question(self.new_id(), kind, server, timestamp(self.wall()), params)
         question.asked_at = trio.current_time()
         self._open[question.id] = question
-        asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
-        self.publish(server, asked(question.id, params))
-        self._log("info", "received", question)
         try:
+            asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
+            if not self.publish(server, asked(question.id, params)):
+                self._close(question, QuestionState.REJECTED, _error(INTERNAL_ERROR, UNHEARD))
+                return question.slot.peek()
+            self._log("info", "received", question)
             with trio.move_on_after(self.limits.question_timeout_ms / 1000):
                 await question.slot.wait()
             # No checkpoint from here to the return: whoever was told that it counts, counts.
             self._expire(question, "timeout")
             return question.slot.peek()
         finally:
-            # Synchronous, because this also runs while being cancelled. A no-op otherwise.
-            if not question.slot.is_settled:
-                self._abandoned(question, abandoned())
+            # Synchronous, because this also runs while being cancelled. No-ops otherwise.
+            try:
+                if not question.slot.is_settled:
+                    self._abandoned(question, abandoned())
+            finally:
+                # Every response shows the open ones: whatever happens, it is none of them.
+                self._close(question, QuestionState.REJECTED, _error(INTERNAL_ERROR, UNHEARD))
 
     def _abandoned(self, question: Question, reason: str) -> None:
         if reason in {"withdrawn_by_server", "call_ended"}:
@@ -146,8 +155,8 @@ class Questions:
             else question.slot.set(outcome)
         )
         if settled:
-            question.state = step(TABLES[question.kind], question.state, state)
             del self._open[question.id]
+            question.state = step(TABLES[question.kind], question.state, state)
             self._closed[question.id] = state
             if len(self._closed) > CLOSED:
                 self._closed.popitem(last=False)

@@ -27,6 +27,7 @@ from ..model import events
 from ..model.events import Happening, Json
 from ..model.redact import label
 from ..model.wire import timestamp
+from ..waits.firewall import Firewall, begin
 from .buffers import Buffers, Heard, Logged
 from .calls import Calls
 from .events import Events
@@ -120,8 +121,19 @@ class Session:
             server, self, self.config, self.shared, self.id, self.wall, restricted, once
         )
         self._running.add(backend)
-        self.outer.start_soon(self._run, backend, name=f"backend {server.name} of {label(self.id)}")
+        begin(
+            self.outer,
+            self._wall("backend_crashed", server.name),
+            self._run,
+            backend,
+            name=f"backend {server.name} of {label(self.id)}",
+        )
         return backend
+
+    def _wall(
+        self, event: str, server: str, failed: Callable[[str], object] | None = None
+    ) -> Firewall:
+        return Firewall(event, failed, fields={"session": self.id, "server": server})
 
     async def _run(self, backend: Backend) -> None:
         try:
@@ -143,7 +155,8 @@ class Session:
             return None
         self._going[backend] = by
         gone = trio.Event()
-        self.outer.start_soon(self._say_when_gone, backend, gone)
+        wall = self._wall("removal_crashed", name)
+        begin(self.outer, wall, self._say_when_gone, backend, gone)
         return gone
 
     async def _say_when_gone(self, backend: Backend, gone: trio.Event) -> None:
@@ -179,18 +192,23 @@ class Session:
         """A place among those who wait for something to happen."""
         return _Waiter(self, at_most)
 
-    # What backends call: see backend.callbacks.Host.
+    # What backends call: see backend.callbacks.Host. None of it raises: whoever has something to
+    # tell is in the middle of something that has to be done, told or not.
 
-    def publish(self, server: str, happening: Happening) -> None:
+    def publish(self, server: str, happening: Happening) -> bool:
+        """Whether it will be told; what cannot be is counted as lost."""
         if isinstance(happening, WORK_ENDS):
             self.touch()
         if (backend := self.backends.get(server)) is not None:
             backend.lost_with.count(happening)
-        self.events.publish(server, happening)
+        with (wall := self._wall("event_crashed", server, lambda _: self.events.lose(1))):
+            self.events.publish(server, happening)
+        return wall.log_id is None
 
     def notified(self, server: str, method: str, params: Params | None) -> None:
         now = timestamp(self.wall())
-        self.buffers.hear(Heard(server, method, params, now))
+        with self._wall("notification_crashed", server):
+            self.buffers.hear(Heard(server, method, params, now))
         self.publish(server, events.Notification(method, now, params))
 
     def logged(
@@ -202,7 +220,8 @@ class Session:
         logger: str | None = None,
     ) -> None:
         now = timestamp(self.wall())
-        self.buffers.log(Logged(server, source, level, logger, data, now))
+        with self._wall("log_crashed", server):
+            self.buffers.log(Logged(server, source, level, logger, data, now))
 
     async def ask(
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
@@ -261,7 +280,8 @@ class Session:
         """Let those go who wait in nurseries of others."""
         self.events.triggers.close()
         while self._at_end:
-            self._at_end.pop()()
+            with Firewall("end_crashed", fields={"session": self.id}):
+                self._at_end.pop()()
 
     def say_added(self, server: Server, by: str) -> None:
         self.make_way(server.name)

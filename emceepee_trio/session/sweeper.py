@@ -8,6 +8,8 @@ from typing import Protocol
 import attrs
 import trio
 
+from ..waits.firewall import PAUSES, Firewall
+
 
 class Kept(Protocol):
     """Something that keeps things for a while."""
@@ -37,5 +39,10 @@ class Sweeper:
             )
             with trio.move_on_at(self._due):
                 await self._sooner.wait()
+            crashed = False
             for keeper in self.keepers:
-                keeper.sweep()
+                with Firewall("sweep_crashed") as wall:
+                    keeper.sweep()
+                crashed |= wall.log_id is not None
+            if crashed:  # what is due there stays due
+                await trio.sleep(PAUSES[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import attrs
@@ -12,6 +13,7 @@ from ..config.bounds import MAX_TIMERS
 from ..errors import LimitReached, NotFound, SessionGone
 from ..model.events import Happening, TimerExpired
 from ..model.wire import timestamp
+from ..waits.firewall import Firewall, begin
 
 OWNER = "emceepee"
 """Every event has a server; those of timers carry our own name."""
@@ -25,7 +27,7 @@ class Timer:
     message: str
     duration_ms: int
     interval: bool
-    status: Literal["active", "fired", "deleted"]
+    status: Literal["active", "fired", "deleted", "failed"]
     created_at: str
     fires_at: str
     fire_count: int = 0
@@ -42,7 +44,7 @@ class Timer:
 @attrs.define(eq=False)
 class Timers:
     nursery: trio.Nursery
-    publish: Callable[[str, Happening], None]
+    publish: Callable[[str, Happening], object]
     new_id: Callable[[], str]
     wall: Callable[[], float]
     _timers: dict[str, Timer] = attrs.field(factory=dict, init=False)
@@ -64,7 +66,10 @@ class Timers:
         )
         self._timers[timer.timer_id] = timer
         self._forget_old()
-        self.nursery.start_soon(self._run, timer, name=f"timer {timer.timer_id}")
+        wall = Firewall(
+            "timer_crashed", partial(_failed, timer), fields={"timer_id": timer.timer_id}
+        )
+        begin(self.nursery, wall, self._run, timer, name=f"timer {timer.timer_id}")
         return timer
 
     async def _run(self, timer: Timer) -> None:
@@ -112,3 +117,8 @@ class Timers:
         ended = [t.timer_id for t in self._timers.values() if t.status != "active"]
         for timer_id in ended[: max(0, len(ended) - ENDED)]:
             del self._timers[timer_id]
+
+
+def _failed(timer: Timer, log_id: str) -> None:
+    if timer.status == "active":
+        timer.status = "failed"

@@ -49,8 +49,12 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     def claim() -> tuple[dict[str, Any], Delivery]:
         events = session.events
         delivery = events.take() if since is None else events.take_after(since)
-        said = _report(session, triggers, delivery)
-        return {"content": [text(dumps(said))], "isError": False}, delivery
+        try:
+            said = _report(session, triggers, delivery)
+            return {"content": [text(dumps(said))], "isError": False}, delivery
+        except BaseException:
+            delivery.lose()
+            raise
 
     return Reply(claim=claim)
 

@@ -6,6 +6,7 @@ What a backend or the connection to it says instead of an answer becomes one of 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -16,8 +17,9 @@ from mcp_types import INVALID_PARAMS
 from ..backend.backend import Backend
 from ..backend.catalog import Entries, List
 from ..backend.client import Client, NotRun, broke_off, closed_under
-from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError
+from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
 from ..model.states import BackendState
+from ..waits.firewall import Firewall, begin
 from .registry import Request
 
 T = TypeVar("T")
@@ -152,10 +154,15 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
         else:
             del failed[server]
 
+    def crashed(backend: Backend, log_id: str) -> None:
+        failed[backend.server.name] = internal(log_id)
+
     with trio.move_on_after(patience_ms / 1000):
         async with trio.open_nursery() as nursery:
             for backend in asked:
-                nursery.start_soon(one, backend)
+                who = {"session": request.session.id, "server": backend.server.name}
+                wall = Firewall("list_crashed", partial(crashed, backend), fields=who)
+                begin(nursery, wall, one, backend)
     gathered = Gathered()
     for backend in asked:
         server = backend.server.name

@@ -15,6 +15,7 @@ from ..errors import ToolError
 from ..model.wire import dumps
 from ..session.events import Delivery
 from ..session.session import Session
+from ..waits.firewall import Firewall
 
 Result: TypeAlias = dict[str, Any]
 
@@ -45,18 +46,25 @@ def finish(session: Session, reply: Reply) -> tuple[Result, Delivery]:
     if reply.claim is not None:
         return reply.claim()
     delivery = nothing(session) if session.config.context == "off" else session.events.take()
+    with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
+        return _with_context(session, reply, delivery), delivery
+    # Without what cannot be said: else nothing could be, ever again.
+    return reply.result, nothing(session)
+
+
+def _with_context(session: Session, reply: Reply, delivery: Delivery) -> Result:
     blocks = []
     if said := delivery_json(delivery, "events_since_last_response"):
         blocks.append(text(dumps(said)))
     if session.config.context == "full" and (pending := pending_client(session)):
         blocks.append(text(dumps({"pending_client_action": pending})))
     if not blocks:
-        return reply.result, delivery
+        return reply.result
     content = reply.result.get("content")
     if not isinstance(content, list):
         # A backend may leave it out; one that sends something else keeps it, as text.
         content = [] if content is None else [text(dumps(content))]
-    return {**reply.result, "content": [*content, *blocks]}, delivery
+    return {**reply.result, "content": [*content, *blocks]}
 
 
 def nothing(session: Session) -> Delivery:

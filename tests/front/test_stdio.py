@@ -202,13 +202,19 @@ CRASHING = """
 import sys
 import trio
 from emceepee_trio.cli import main
-from emceepee_trio.session.sweeper import Sweeper
+from emceepee_trio.session.session import Session
 
-async def run(self):
+async def run():
     await trio.sleep(0.2)
     raise LookupError("a bug")
 
-Sweeper.run = run
+opened = Session.__attrs_post_init__
+
+def open_one(self):
+    opened(self)
+    self.inner.start_soon(run)  # around every firewall
+
+Session.__attrs_post_init__ = open_one
 sys.exit(main(sys.argv[1:]))
 """
 
