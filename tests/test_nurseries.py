@@ -112,7 +112,7 @@ def reasons(tree: ast.AST) -> Iterator[str]:
                 args=[ast.Name() | ast.Attribute() | ast.Call(), why],
             ):
                 assert isinstance(why, ast.Constant)
-                yield why.value
+                yield str(why.value)
 
 
 def test_what_may_end_a_session_is_a_short_list() -> None:

@@ -45,8 +45,8 @@ FRONT = (
     mutant(
         "calls end with the connection that has made them",
         "front/clients.py",
-        "        self.front.give_up()\n",
-        "",
+        "        self.front.give_up()\n        self.front.draining.set()\n        # No",
+        "        self.front.draining.set()\n        # No",
         "front/test_rejoin.py::test_calls_in_flight_become_tasks_at_once",
     ),
     mutant(
@@ -113,7 +113,7 @@ FRONT = (
     mutant(
         "events count as delivered when they are put into a stream, and not when that is written",
         "front/clients.py",
-        "                cargo, exchange.loaded = _cargo(answer, exchange.loaded), None\n",
+        "                cargo, exchange.loaded = _cargo(whole, exchange.loaded), None\n",
         "                exchange.loaded = exchange.loaded.delivery.commit()\n",
         "front/test_deliveries.py",
     ),

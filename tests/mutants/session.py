@@ -27,6 +27,56 @@ SESSION = (
         "        self._closed.set()\n",
         "session/test_manager.py::test_who_waits_in_another_nursery_is_let_go",
     ),
+    # Firewalls
+    mutant(
+        "a bug in one task swallows the cancellation of those beside it",
+        "waits/firewall.py",
+        "        if rest is not None:\n            raise rest  # mostly cancellations\n",
+        "",
+        "waits/test_firewall.py::test_a_cancellation_passes_out_of_a_group_with_a_bug",
+    ),
+    mutant(
+        "who shares a nursery is not behind a firewall",
+        "waits/firewall.py",
+        "    with firewall:\n        await run(*args)\n",
+        "    await run(*args)\n",
+        "waits/test_firewall.py::test_siblings_go_on",
+    ),
+    mutant(
+        "what has to last is gone after a bug",
+        "waits/firewall.py",
+        "        if firewall.log_id is None:\n            return\n",
+        "        return\n",
+        "waits/test_firewall.py::test_what_has_to_last_begins_again_with_a_pause",
+    ),
+    mutant(
+        "who waits for a call with a bug is told that the session has ended",
+        "session/calls.py",
+        "            with self._wall(call, partial(self._crashed, call)):\n",
+        "            with self._wall(call):\n",
+        "session/test_calls_end.py::test_a_bug_in_a_call_costs_that_call_and_is_heard_by_who_waits",
+    ),
+    mutant(
+        "a question that nobody could be told of stays open",
+        "session/questions.py",
+        "            if not self.publish(server, asked(question.id, params)):\n",
+        "            if self.publish(server, asked(question.id, params)) is None:\n",
+        "test_firewalls.py",
+    ),
+    mutant(
+        "a try to connect that has a bug is not seen to have failed",
+        "backend/link.py",
+        "        self.failure = Failure(internal(log_id))\n",
+        "        pass\n",
+        "test_firewalls.py",
+    ),
+    mutant(
+        "events that cannot be written go back, and break every response",
+        "tools/response.py",
+        "lambda _: delivery.lose()",
+        "lambda _: delivery.give_back()",
+        "test_firewalls.py",
+    ),
     # Calls
     mutant(
         "nobody settles the slot of a call whose session ends",
@@ -52,8 +102,8 @@ SESSION = (
     mutant(
         "a second fate of a call is told as well",
         "session/calls.py",
-        "            return False\n        if call.task is not None:\n            self._finish",
-        "            pass\n        if call.task is not None:\n            self._finish",
+        "        if call.slot.is_settled:\n            return False\n        fate",
+        "        fate",
         "session/test_call_fates.py::test_completion_and_cancel",
     ),
     mutant(
