@@ -31,7 +31,7 @@ from emceepee_trio.backend import (
     wishes,
 )
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front import clients, lists, log_messages, mcp, progress
+from emceepee_trio.front import clients, lists, log_messages, mcp, progress, streams
 from emceepee_trio.session import calls, events, questions, session, timers
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import activity, asking, execution, response
@@ -434,7 +434,7 @@ PLANTS = [
     Plant(events.Events, "publish", a_question_that_cannot_be_told, "event_crashed"),
     Plant(timers.Timers, "_fire", a_timer, "timer_crashed"),
     Plant(events.Events, "sweep", the_sweeper, "sweep_crashed"),
-    Plant(calls.Calls, "next_due", the_sweeper, "sweeper_crashed"),
+    Plant(streams.Streams, "next_due", the_sweeper, "sweeper_crashed"),
     Plant(session.Session, "has_work", the_idle_watcher, "idle_watcher_crashed"),
     Plant(connect, "_negotiate", a_first_connection, "server_connection_crashed"),
     Plant(backend.Backend, "connected", a_first_connection, "server_connection_crashed"),

@@ -10,7 +10,7 @@ and SystemExit. This is the only place that catches `Exception`. It does not kno
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
@@ -84,7 +84,7 @@ def begin(
     name: object = None,
 ) -> None:
     """Start a task that costs its siblings nothing, whatever happens in it."""
-    nursery.start_soon(_behind, firewall, run, args, name=name or run)
+    nursery.start_soon(_as(run, _behind, firewall, run, args), name=name or run)
 
 
 def begin_lasting(
@@ -96,7 +96,22 @@ def begin_lasting(
     **fields: Any,
 ) -> None:
     """The same with one that others rely on: after a crash it is begun again, with a pause."""
-    nursery.start_soon(_again_and_again, event, fields, run, args, name=name or run)
+    nursery.start_soon(_as(run, _again_and_again, event, fields, run, args), name=name or run)
+
+
+def _as(
+    run: Callable[..., Awaitable[object]],
+    walled: Callable[..., Coroutine[Any, Any, None]],
+    *args: object,
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """The task behind the wall, under the name of what it runs: tasks are told apart by that."""
+
+    def start() -> Coroutine[Any, Any, None]:
+        task: Any = walled(*args)
+        task.__qualname__ = getattr(run, "__qualname__", task.__qualname__)
+        return task  # type: ignore[no-any-return]  # a name is not of every coroutine
+
+    return start
 
 
 async def _behind(

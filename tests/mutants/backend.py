@@ -181,7 +181,7 @@ BACKEND = (
     mutant(
         "a line that is too long is cut, and the connection goes on",
         "backend/process.py",
-        "                if len(line) > self._limit:\n",
+        "                if len(line) > most:\n",
         "                if False:\n",
         "backend/test_process.py::test_what_came_before_a_too_long_line_is_delivered",
     ),

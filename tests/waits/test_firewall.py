@@ -136,6 +136,7 @@ async def test_a_task_has_the_name_of_what_it_does(autojump_clock: MockClock) ->
         begin(nursery, Firewall("x_crashed"), trio.sleep, 1, name="x")
         names = {task.name.rpartition(".")[2] for task in nursery.child_tasks}
         assert names == {"sleep", "x"}
+        assert {task.coro.__qualname__ for task in nursery.child_tasks} == {"sleep"}
 
 
 def crashing_at(moments: list[float], crashes: int) -> Callable[[], Awaitable[None]]:
