@@ -5,6 +5,7 @@ Owns no socket and no task; `connection.py` has both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -24,6 +25,11 @@ from .wire import Message, Refused, Scope
 
 MAX_HEAD = 32 * 1024
 """Bytes of a request's target and headers together; more is answered with 431."""
+
+_LENGTH = re.compile(
+    rb"^content-length[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECASE | re.MULTILINE
+)
+"""As it was written: h11 makes one of several that say the same."""
 
 BAD_REQUEST = "the request is not HTTP/1.1"
 REASONS = {
@@ -47,6 +53,24 @@ class Owner(Protocol):
     ) -> Callable[[Message], Awaitable[None]]: ...
 
 
+class _Framed(h11.Connection):
+    """Takes no request whose length could be read in two ways.
+
+    A proxy in front of us may have read it in the other one, and takes what we find behind its end
+    for somebody else's.
+    """
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        before = self.trailing_data[0] if self.their_state is h11.IDLE else b""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            lengths = _LENGTH.findall(before[: len(before) - len(self.trailing_data[0])])
+            is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
+            if len(lengths) + is_chunked > 1 or b"," in b"".join(lengths):
+                raise h11.RemoteProtocolError("its length is ambiguous", error_status_hint=400)
+        return event
+
+
 class Http1(H11Protocol):
     """hypercorn's, for plain HTTP/1.1 only: in no other protocol would our bounds hold."""
 
@@ -67,6 +91,7 @@ class Http1(H11Protocol):
             us,
             owner.send,
         )
+        self.connection = _Framed(h11.SERVER, owner.config.h11_max_incomplete_size)
         self._owner = owner
         self._refused = False
         self._bodiless = False

@@ -7,6 +7,8 @@ from echo_app import GET, App
 from emceepee_trio.front import http1
 from raw_http import GUARD, serving
 
+CHUNKED = "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n"
+
 
 async def test_a_connection_serves_more_than_a_thousand_requests() -> None:
     with trio.fail_after(GUARD):
@@ -58,6 +60,14 @@ async def test_a_head_request_is_answered_without_a_body() -> None:
         ("GET / HTTP/1.1\nHost: a\nHost: b\n\n", 400),
         ("POST / HTTP/1.1\nHost: x\nContent-Length: 1\nContent-Length: 2\n\n", 400),
         ("POST / HTTP/1.1\nHost: x\nTransfer-Encoding: gzip\n\n", 501),
+        (f"POST / HTTP/1.1\nHost: x\nContent-Length: 5\n{CHUNKED}", 400),
+        (f"POST / HTTP/1.1\nHost: x\nContent-Length: 0\n{CHUNKED}", 400),
+        (f"POST / HTTP/1.0\nHost: x\nContent-Length: 5\n{CHUNKED}", 400),
+        ("POST / HTTP/1.1\nHost: x\nContent-Length: 5\nContent-Length: 6\n\nhello", 400),
+        ("POST / HTTP/1.1\nHost: x\nContent-Length: 5\ncontent-LENGTH: 5\n\nhello", 400),
+        ("POST / HTTP/1.1\nHost: x\nContent-Length: 5, 5\n\nhello", 400),
+        ("POST / HTTP/1.1\nHost: x\nContent-Length: 5\n , 5\n\nhello", 400),
+        (f"POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n{CHUNKED}", 501),
         (f"GET / HTTP/1.1\nHost: x\nX: {'x' * http1.MAX_HEAD}\n\n", 431),
         (f"GET /{'x' * http1.MAX_HEAD} HTTP/1.1\nHost: x\n\n", 431),
         ("HEAD / HTTP/1.1\nHost: x\n" + "X: 1234567\n" * 5000 + "\n", 431),
@@ -75,6 +85,15 @@ async def test_what_is_no_request_is_refused_and_nobody_else_hears_of_it(
             assert answer.headers["connection"] == "close"
             assert await peer.rest() == b""
             assert (await served.ask(GET)).status == 200
+
+
+async def test_what_a_body_says_is_no_header() -> None:
+    body = "x\nContent-Length: 3\nContent-Length: 4\n"
+    post = f"POST /echo HTTP/1.1\nHost: x\nContent-Length: {len(body) + 3}\n\n{body}"
+    with trio.fail_after(GUARD):
+        async with serving(App()) as served, served.peer() as peer:
+            await peer.send(post + post)
+            assert (await peer.answer()).status == (await peer.answer()).status == 200
 
 
 async def test_many_headers_that_stay_below_the_bound_are_fine() -> None:
