@@ -18,6 +18,7 @@ from emceepee_trio.backend.connect import Streams
 from emceepee_trio.backend.http import SESSION_GONE, HttpTransport
 from emceepee_trio.backend.process import Exit
 from emceepee_trio.config import Server
+from emceepee_trio.model.intake import Measure
 
 Item = SessionMessage | Exception
 
@@ -128,7 +129,8 @@ async def open_peer(
     if server.transport == "stdio":
         child = Child(pid)
     else:
-        http = HttpTransport(server, "s", 1000, restricted=False)
+        said, _ = trio.open_memory_channel[SessionMessage](0)
+        http = HttpTransport(server, "s", Measure(1000, 1000), restricted=False, said=said)
     peer = new(child, http, says, hears)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.listen)

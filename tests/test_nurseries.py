@@ -16,6 +16,7 @@ FIREWALL = "waits/firewall.py"
 OWN = {
     "backend/client.py": {"_answer_all": "of one call"},
     "backend/connect.py": {"_open_connection": "of one connection"},
+    "backend/http.py": {"open_http": "of one connection"},
     "backend/listening.py": {"run": "of one chore"},
     "backend/process.py": {"_run": "of one child", "open_process": "of one child"},
     "commands/demo.py": {"_tour": "of a command", "_daemon": "of a command"},

@@ -20,6 +20,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 from ..errors import internal
+from ..model.brief import brief
 from ..model.events import Happening, Json
 from ..waits.firewall import Firewall
 from .messages import REFUSED
@@ -53,6 +54,10 @@ STDERR_TAIL = 20
 
 WORD = 200
 """Characters of what is a word in a log message: its level, its logger."""
+
+
+def _word(said: Any) -> str:
+    return said[:WORD] if isinstance(said, str) else brief(said)[:WORD]
 
 
 class Host(Protocol):
@@ -214,9 +219,9 @@ class Callbacks:
             self.host.logged(
                 self.server,
                 "protocol",
-                str(said.get("level", "info"))[:WORD],
+                _word(said.get("level", "info")),
                 said.get("data"),
-                str(said["logger"])[:WORD] if "logger" in said else None,
+                _word(said["logger"]) if "logger" in said else None,
             )
         elif method == ACKNOWLEDGED:
             if self.on_acknowledged is not None:

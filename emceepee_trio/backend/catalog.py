@@ -51,6 +51,18 @@ SIZE = 64 * 1024 * 1024
 """Pages, and characters of JSON. A list that goes on longer is an error: its server makes it up."""
 
 
+TTL_MS = 24 * 3600 * 1000
+"""At most that a list is kept because its server says so."""
+
+
+def _seconds(ttl_ms: Any) -> float:
+    """How long a list holds; until a change is told, if what is said of it is no time."""
+    if type(ttl_ms) not in (int, float) or not 0 <= ttl_ms < math.inf:
+        return math.inf
+    seconds: float = min(ttl_ms, TTL_MS) / 1000
+    return seconds
+
+
 class _Abandoned(Exception):
     """Who fetched it was cancelled."""
 
@@ -85,6 +97,9 @@ class Catalog:
         return self.allowed_tools is None or any(
             fnmatchcase(tool, pattern) for pattern in self.allowed_tools
         )
+
+    def _lists(self, name: Any) -> bool:
+        return self.allows(name) if isinstance(name, str) else self.allowed_tools is None
 
     async def last(self, name: List, client: Client) -> Entries:
         """The list as it was when it was last fetched, unless a change has been told since."""
@@ -129,7 +144,7 @@ class Catalog:
         with Firewall("list_crashed", None, (MCPError, ExecutionFailed), fields=fields) as wall:
             entries, ttl = await self._fetch(SOURCES[name], client)
             if name == "tools":
-                entries = [entry for entry in entries if self.allows(str(entry.get("name")))]
+                entries = [entry for entry in entries if self._lists(entry.get("name"))]
             return entries, ttl
         raise InternalError(str(wall.log_id))
 
@@ -153,8 +168,7 @@ class Catalog:
             if isinstance(items, list):
                 entries += [item for item in items if isinstance(item, dict)]
                 size += len(dumps(items))
-            if isinstance(given := page.get("ttlMs"), int | float) and given >= 0:
-                ttl = min(ttl, given / 1000)
+            ttl = min(ttl, _seconds(page.get("ttlMs")))
             cursor = page.get("nextCursor")
             # An empty one is how some say that there is none.
             if not isinstance(cursor, str) or not cursor:

@@ -57,6 +57,8 @@ courtesy (a cancellation, roots have changed) to a peer that has stopped reading
 
 ROUNDS = 1000
 """Times that a backend may ask for more input before it answers. One that goes on asks itself."""
+ASKED = 100
+"""Things that it may ask for at once; each is a task."""
 PAUSES = (0.05, 0.25)
 """Seconds, the first and the longest, before it is asked again if it wants nothing but that."""
 
@@ -253,6 +255,8 @@ class Client:
         """Put the questions to whom they concern, all at once; fails if one of them is refused."""
         if not isinstance(asked, dict) or not all(isinstance(v, dict) for v in asked.values()):
             raise MCPError(code=INTERNAL_ERROR, message="inputRequests is not a map of requests")
+        if len(asked) > ASKED:
+            raise MCPError(code=INTERNAL_ERROR, message=f"asked more than {ASKED} things at once")
         answers: dict[str, Any] = {}
         refused: list[MCPError] = []
 

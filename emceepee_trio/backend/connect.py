@@ -7,7 +7,6 @@ leaves it, uncancelled if the backend shall hear of it (a DELETE, the end of its
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
@@ -28,6 +27,7 @@ from mcp_types.version import (
 
 from ..config import Server
 from ..errors import ConnectFailed
+from ..model.brief import brief
 from ..model.intake import Measure
 from .callbacks import Callbacks, Over
 from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
@@ -175,7 +175,7 @@ async def _open_streams(
             ) as process:
                 yield Streams(process.reads, process.writes, process=process)
     else:
-        opened = open_http(server, session, measure.size, restricted=restricted)
+        opened = open_http(server, session, measure, restricted=restricted)
         async with opened as (reads, writes, http):
             yield Streams(reads, writes, http=http)
 
@@ -290,7 +290,7 @@ async def _initialize(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
     chosen = result.get("protocolVersion")
     if not isinstance(chosen, str) or chosen not in HANDSHAKE_PROTOCOL_VERSIONS:
         raise ConnectFailed(
-            f"the server speaks protocol version {reprlib.repr(chosen)}; we speak "
+            f"the server speaks protocol version {brief(chosen)}; we speak "
             + ", ".join((*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS))
         )
     return Negotiated(
@@ -315,7 +315,7 @@ async def _discover(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
     mutual = [v for v in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and v in offered]
     if not mutual:
         raise ConnectFailed(
-            f"the server offers protocol versions {reprlib.repr(offered)}; we speak {wanted}"
+            f"the server offers protocol versions {brief(offered)}; we speak {wanted}"
         )
     meta = _mapping(result.get("_meta"))
     return Negotiated(

@@ -11,9 +11,9 @@ import hashlib
 import json
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, Self, cast
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Self
 
 import attrs
 import httpx2
@@ -21,22 +21,19 @@ import trio
 from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._context_streams import ContextReceiveStream
 from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_PARAMS, JSONRPCRequest
+from mcp_types import INVALID_PARAMS, JSONRPCError, JSONRPCMessage, JSONRPCRequest
 
 from ..config import Server
 from ..errors import ConnectFailed
+from ..model.intake import Measure
 from .network import Refused, RestrictedTransport
-from .posts import NOTICE_PATIENCE, Body, Ended, Post, as_post, posting
+from .posts import NOTICE_PATIENCE, Body, Ended, Kind, Post, as_post, posting
 
 PATIENCE = 30.0
 """Seconds to connect or to write. Reading has no bound of its own: every request carries a
 deadline, and a stream may be silent for hours."""
-
-OLD_EVENT = 1024 * 1024
-"""Bytes of an event of the old SSE transport; the SDK takes no more, whatever `limits.message`."""
 
 SESSION_ID = "mcp-session-id"
 SESSION_GONE = "the server has ended our session (HTTP status 404)"
@@ -52,8 +49,9 @@ class HttpTransport:
     server: Server
     session: str
     """Of ours."""
-    limit: int
+    measure: Measure
     restricted: bool
+    _said: trio.MemorySendChannel[SessionMessage]
     status: int | None = attrs.field(default=None, init=False)
     """Of the last answer, if it was an error."""
     on_over: Callable[[str], None] | None = attrs.field(default=None, init=False)
@@ -76,14 +74,10 @@ class HttpTransport:
         encoding = response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             raise httpx2.DecodingError(f"sent {encoding}, which we do not accept")
-        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        limit = self.limit
-        if is_stream and self.server.transport == "sse":
-            limit = min(limit, OLD_EVENT)
-        failed = functools.partial(self.failed, request.method, mid_stream=is_stream)
+        kind = self._kind(response)
+        failed = functools.partial(self.failed, request.method, mid_stream=kind == "events")
         post = posting.get()
-        is_success = response.is_success
-        response.stream = Body(response.stream, limit, failed, is_stream, is_success, post)
+        response.stream = Body(response.stream, self.measure, failed, self._say, kind, post)
         if request.method == "DELETE":
             if request.headers.get(SESSION_ID) == self.session_id:
                 self.deleted = status
@@ -111,6 +105,32 @@ class HttpTransport:
             self.on_over(SESSION_GONE)
         if status == 401:
             raise Ended(f"{self.server.target} answered {status}")
+
+    def _kind(self, response: httpx2.Response) -> Kind:
+        method, status = response.request.method, response.status_code
+        content_type = response.headers.get("content-type", "").lower()
+        if self.server.transport == "sse" and method != "GET":
+            return "other"
+        if content_type.startswith("text/event-stream"):
+            return "events"
+        if method == "POST" and content_type.startswith("application/json"):
+            return "answer" if response.is_success else "refusal" if status >= 400 else "other"
+        return "other"
+
+    async def _say(self, message: JSONRPCMessage) -> None:
+        item = SessionMessage(message)
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # nobody listens
+            try:
+                self._said.send_nowait(item)  # as a rule somebody waits for it
+            except trio.WouldBlock:
+                await self._said.send(item)
+
+    async def relay(self, reads: AsyncIterable[SessionMessage | Exception]) -> None:
+        """Hand on what the SDK has to say itself: that a request has failed. Ends with it."""
+        with self._said:
+            async for item in reads:
+                if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCError):
+                    await self._say(item.message)
 
     async def end_session(self, session_id: str, version: str) -> int | None:
         """End a session of an earlier connection; the status of the answer, if there is one."""
@@ -153,9 +173,8 @@ def describe(error: httpx2.HTTPError, server: Server) -> str:
 
 
 def _is_initialize(request: httpx2.Request) -> bool:
-    content = request.content if request.method == "POST" else b""
-    # The first look is the cheap one: an argument may say so, too.
-    return b'"initialize"' in content and json.loads(content).get("method") == "initialize"
+    post = posting.get()
+    return request.method == "POST" and post is not None and post.is_initialize
 
 
 def session_header(server: Server, session: str) -> tuple[str, str] | None:
@@ -234,17 +253,19 @@ class _Sendable:
     async def send(self, item: SessionMessage) -> None:
         try:
             data = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            json.dumps(data, ensure_ascii=False).encode()
+            json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
         except (ValueError, RecursionError) as error:
-            # A lone surrogate, hundreds of levels.
+            # A lone surrogate, hundreds of levels, a number without an end.
             raise MCPError(
                 code=INVALID_PARAMS, message=f"cannot be sent over HTTP: {error}"
             ) from None
+        post = Post()
         if isinstance(item.message, JSONRPCRequest):
+            # Of calls there is one, which can be abandoned.
+            is_initialize = item.message.method == "initialize"
+            post = posting.get() or Post(item.message.id, is_initialize)
+        with as_post(post):
             await self._inner.send(item)
-        else:
-            with as_post(Post()):
-                await self._inner.send(item)
 
     async def aclose(self) -> None:
         pass
@@ -258,31 +279,36 @@ class _Sendable:
 
 @asynccontextmanager
 async def open_http(
-    server: Server, session: str, limit: int, *, restricted: bool
+    server: Server, session: str, measure: Measure, *, restricted: bool
 ) -> AsyncGenerator[tuple[Any, Any, HttpTransport]]:
     """The message streams of *server*, by the transport its entry names.
 
     If it is *restricted*, ``policy.network`` decides about every address, and no proxy is asked.
     """
     assert server.url is not None
-    transport = HttpTransport(server, session, limit, restricted)
-    if server.transport == "sse":
-        async with _open_sse(server.url, transport) as (reads, writes):
-            yield reads, _Sendable(writes), transport
-    else:
-        async with (
-            _Client(transport) as transport.client,
-            # Bodies are bounded by us.
-            streamable_http_client(
-                server.url, http_client=transport.client, max_sse_event_size=None
-            ) as (
-                reads,
-                writes,
-            ),
-            # For the dispatcher to close.
-            cast("ContextReceiveStream[Any]", reads).clone() as ours,
-        ):
+    said, ours = trio.open_memory_channel[SessionMessage](0)
+    transport = HttpTransport(server, session, measure, restricted, said)
+    opened = _open_sse if server.transport == "sse" else _open_streamable
+    async with (
+        opened(server.url, transport) as (reads, writes),
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(transport.relay, reads)
+        with ours:
             yield ours, _Sendable(writes), transport
+        nursery.cancel_scope.cancel("connection is closed")
+
+
+@asynccontextmanager
+async def _open_streamable(url: str, transport: HttpTransport) -> AsyncGenerator[tuple[Any, Any]]:
+    async with (
+        _Client(transport) as transport.client,
+        # Bodies are bounded by us.
+        streamable_http_client(
+            url, http_client=transport.client, max_sse_event_size=None
+        ) as streams,
+    ):
+        yield streams
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ it is broken, because somebody waits for it; so is a question, for the server th
 from __future__ import annotations
 
 import json
-import reprlib
 from typing import Any
 
 import attrs
@@ -23,6 +22,7 @@ from mcp_types import (
 )
 from pydantic_core import PydanticSerializationError
 
+from ..model.brief import brief
 from ..model.intake import Measure, Outline, Steps, Unfit, outlines, read
 from ..model.wire import dumps
 
@@ -114,12 +114,8 @@ def _message(data: Any) -> JSONRPCMessage | None:
     # Somebody waits for the answer to this id, and no other will come.
     if "method" in data:
         return _refused(number, "not a JSON-RPC 2.0 message")
-    said = _brief.repr(data.get("error", data.get("result")))
+    said = brief(data.get("error", data.get("result")), 200)
     return _error(number, f"invalid response from the server: {said}")
-
-
-_brief = reprlib.Repr()
-_brief.maxstring = 200  # all else that it repeats is bounded anyway, in depth and in length
 
 
 def dump(message: SessionMessage) -> bytes:

@@ -1,34 +1,54 @@
 """One message on its way over HTTP: how long it is waited for, and what counts as its answer.
 
-The SDK ends a POST of the handshake era for no reason but the end of the connection, and takes
-any JSON for its answer. So it is told of an answer here, where its requests and bodies pass.
+What a server says is taken from its responses here, where they pass, and by the rules that hold for
+every transport. The SDK, which would parse them by its own, is told no more of them than that a
+request has its answer, and where a stream can be resumed.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import httpx2
 import trio
-from mcp_types import INVALID_REQUEST
+from mcp.shared.dispatcher import coerce_request_id
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCResponse,
+)
 
-_BLANK_LINE = re.compile(rb"\n\r?\n|\r\r")
+from ..model.intake import Measure
+from ..waits.slices import in_slices
+from .event_stream import Event, EventStream, TooLong
+from .messages import Said, note, parse
 
 NOTICE_PATIENCE = 5.0
 """Seconds for a peer to take what wants no answer. Others wait behind it, and health checks, which
 are patient for longer, must not fail for that."""
 
+Say = Callable[[JSONRPCMessage], Awaitable[None]]
+"""Hands what a server says to whom it concerns."""
+
+
+Kind = Literal["events", "answer", "refusal", "other"]
+"""Of a response: a stream of events, JSON that answers a request, the same with the status of an
+error, or what nobody looks at."""
+
 
 @attrs.define(eq=False)
 class Post:
-    id: int | None = None
+    id: int | str | None = None
     """Of a request; everything else wants no answer."""
+    is_initialize: bool = False
     abandoned: bool = attrs.field(default=False, init=False)
     _scope: trio.CancelScope | None = attrs.field(default=None, init=False)
 
@@ -49,14 +69,13 @@ class Post:
             finally:
                 self._scope = None
 
-    def error(self, why: str) -> bytes:
-        """An answer in place of the peer's."""
-        error = {"code": INVALID_REQUEST, "message": why}
-        return json.dumps({"jsonrpc": "2.0", "id": self.id, "error": error}).encode()
+    def done(self) -> bytes:
+        """An answer for the SDK, which waits for one; whoever asked has had the peer's."""
+        return json.dumps({"jsonrpc": "2.0", "id": self.id, "result": {}}).encode()
 
     def event(self) -> bytes:
-        """The end of a stream of events that nobody wants; the SDK asks for no more of it then."""
-        return b"\n\ndata: " + self.error("no longer wanted") + b"\n\n"
+        """The end of a stream of events; the SDK asks for no more of it then."""
+        return b"\n\ndata: " + self.done() + b"\n\n"
 
     def instead(self, request: httpx2.Request) -> httpx2.Response:
         """What the SDK is told in place of a response that was not waited for."""
@@ -65,19 +84,26 @@ class Post:
         headers = {"content-type": "text/event-stream"}
         return httpx2.Response(200, headers=headers, content=self.event(), request=request)
 
-    def judged(self, body: bytes) -> bytes:
-        """*body*, if it answers this request, or an error: the SDK would wait for ever."""
-        if re.search(rb'"id"\s*:\s*%d\b' % (self.id or 0), body):
-            return body  # parsed once only
-        try:
-            message = json.loads(body)
-        except ValueError:
-            return body  # the SDK says what is wrong with it
-        if not isinstance(message, dict) or message.get("id") == self.id:
-            return body
-        if message.get("id") is None and "error" in message:
-            return json.dumps({**message, "id": self.id}).encode()
-        return self.error("the server sent something that is no answer to this request")
+    def answer(self, said: Said, *, is_all: bool) -> JSONRPCResponse | JSONRPCError | None:
+        """The answer to this request, or an error if no other will come; takes it from *said*.
+
+        *is_all*: there is nothing else in the response.
+        """
+        answers = [m for m in said.messages if isinstance(m, JSONRPCResponse | JSONRPCError)]
+        said.messages[:] = [m for m in said.messages if m not in answers]
+        for answer in answers:
+            # An error of no id is of a request whose id could not be read.
+            if answer.id is None or coerce_request_id(answer.id) == self.id:
+                answer.id = self.id
+                return answer
+        if said.why_not is not None and not said.messages and not answers:
+            why, code = f"the server's message {said.why_not}", INTERNAL_ERROR
+        elif is_all or answers:
+            why = "the server sent something that is no answer to this request"
+            code = INVALID_REQUEST
+        else:
+            return None
+        return JSONRPCError(jsonrpc="2.0", id=self.id, error=ErrorData(code=code, message=why))
 
 
 posting: ContextVar[Post | None] = ContextVar("posting", default=None)
@@ -99,19 +125,25 @@ class Ended(httpx2.TransportError):
 
 @attrs.define(eq=False)
 class Body(httpx2.AsyncByteStream):
-    """A body that may not grow for ever, or a stream whose events may not."""
+    """A response on its way to the SDK; what the server says in it turns off here."""
 
     _inner: Any
-    _limit: int
+    _measure: Measure
     _failed: Callable[[httpx2.RequestError], None]
-    _is_stream: bool
-    _is_success: bool
+    _say: Say
+    _kind: Kind
     _post: Post | None
-    """What it answers, if that is one of our calls."""
+    """What it answers, if that is one of our requests."""
     _chunks: AsyncIterator[bytes] = attrs.field(init=False)
     _size: int = attrs.field(default=0, init=False)
-    """So far, of the body or of the event."""
-    _end: bytes = attrs.field(default=b"", init=False)
+    """So far."""
+    _stream: EventStream = attrs.field(init=False)
+    _is_told: bool = attrs.field(default=False, init=False)
+    _events: Iterator[Event | None] = attrs.field(factory=lambda: iter(()), init=False)
+    """Of the last chunk, that are not handed on yet."""
+
+    def __attrs_post_init__(self) -> None:
+        self._stream = EventStream(self._measure.size)
 
     # Not a generator: the SDK leaves its loops in the middle, and nobody would close it.
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -122,42 +154,84 @@ class Body(httpx2.AsyncByteStream):
         if self._post is None or self._post.id is None:
             return await self._next()
         with self._post.waiting():
-            if self._is_success and not self._is_stream:
-                return await self._whole(self._post)
             return await self._next()
         return self._post.event()
 
     async def _next(self) -> bytes:
         try:
-            chunk = await anext(self._chunks)
-            self._measure(chunk)
+            match self._kind:
+                case "events":
+                    return await self._next_event()
+                case "answer" | "refusal" if self._post is not None:
+                    return await self._whole(self._post)
+                case _:
+                    return await self._next_chunk()
         except httpx2.RequestError as error:
             self._failed(error)
             raise
+
+    async def _next_chunk(self) -> bytes:
+        chunk = await anext(self._chunks)
+        self._size += len(chunk)
+        if self._kind != "events" and self._size > self._measure.size:
+            raise self._too_long()
         return chunk
+
+    def _too_long(self) -> Ended:
+        return Ended(f"message too long (limit {self._measure.size} bytes)")
+
+    async def _next_event(self) -> bytes:
+        try:
+            while True:
+                for event in self._events:
+                    if event is None:
+                        await trio.lowlevel.checkpoint()
+                    elif passed_on := await self._take(event):
+                        return passed_on
+                self._events = self._stream.feed(await self._next_chunk())
+        except TooLong:
+            raise self._too_long() from None
+
+    async def _take(self, event: Event) -> bytes:
+        """What the SDK is told of it."""
+        if event.kind == "endpoint":
+            lines = b"".join(b"data: " + line + b"\n" for line in event.data.split(b"\n"))
+            return event.head + b"event: endpoint\n" + lines + b"\n"
+        if event.kind == "message" and event.data:
+            said = await in_slices(parse(event.data, self._measure))
+            if await self._is_answered(said, is_all=False):
+                assert self._post is not None
+                return event.head + b"data: " + self._post.done() + b"\n\n"
+        return event.head + b"\n" if event.head else b""
 
     async def _whole(self, post: Post) -> bytes:
         """The SDK collects it anyway."""
-        chunks = []
+        if self._is_told:
+            raise StopAsyncIteration
+        self._is_told, chunks = True, []
         with suppress(StopAsyncIteration):
             while True:
-                chunks.append(await self._next())
-        if not chunks:
-            raise StopAsyncIteration
-        return post.judged(b"".join(chunks))
+                chunks.append(await self._next_chunk())
+        said = await in_slices(parse(b"".join(chunks), self._measure))
+        if self._kind == "refusal":
+            said = Said([m for m in said.messages if isinstance(m, JSONRPCError)])
+            if not said.messages:
+                return b"{}"  # the SDK makes an error of the status
+        await self._is_answered(said, is_all=True)
+        return post.done()
 
-    def _measure(self, chunk: bytes) -> None:
-        if self._is_stream:
-            # The end of an event may be cut in two.
-            seen = self._end + chunk
-            first, *others = _BLANK_LINE.split(seen)
-            longest = self._size - len(self._end) + len(first)
-            self._size = len(others[-1]) if others else longest
-            self._end = seen[-2:]
-        else:
-            longest = self._size = self._size + len(chunk)
-        if longest > self._limit:
-            raise Ended(f"message too long (limit {self._limit} bytes)")
+    async def _is_answered(self, said: Said, *, is_all: bool) -> bool:
+        """Hand on what was said; whether the request has its answer."""
+        answer = None
+        if self._post is not None and self._post.id is not None:
+            answer = self._post.answer(said, is_all=is_all)
+        for message in said.messages:
+            await self._say(message)
+        if answer is not None:
+            await self._say(answer)
+        elif said.why_not is not None and not said.messages:
+            await self._say(note(f"the server's message {said.why_not}"))
+        return answer is not None
 
     async def aclose(self) -> None:
         await self._inner.aclose()

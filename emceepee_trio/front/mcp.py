@@ -127,7 +127,9 @@ class Front:
             params = message.params or {}
             request_id = params.get("requestId")
             if isinstance(request_id, str | int):
-                self._cancelled(coerce_request_id(request_id), str(params.get("reason") or ""))
+                reason = params.get("reason")
+                said = reason if isinstance(reason, str) else ""
+                self._cancelled(coerce_request_id(request_id), said)
 
     def _cancelled(self, request_id: str | int, reason: str) -> None:
         entry = self._in_flight.get(request_id)

@@ -30,6 +30,7 @@ from ..errors import (
     ToolError,
 )
 from ..model import events
+from ..model.brief import brief
 from ..model.events import Happening
 from ..model.states import CALL, TASK, CallState, TaskState, step
 from ..model.wire import size_of, timestamp
@@ -362,9 +363,15 @@ class Calls:
             self._forget_oldest()
 
 
+def _plain(said: object) -> str:
+    return said if isinstance(said, str) else brief(said)
+
+
 def _status_message(said: Mapping[str, Any]) -> str:
-    total = f" of {said['total']}" if "total" in said else ""
-    text = str(said.get("message") or f"{said.get('progress')}{total}")
+    message = said.get("message")
+    total = f" of {_plain(said['total'])}" if "total" in said else ""
+    text = message if isinstance(message, str) else ""
+    text = text or f"{_plain(said.get('progress'))}{total}"
     return text if len(text) <= MAX_STATUS_MESSAGE else text[:MAX_STATUS_MESSAGE] + "…"
 
 

@@ -48,7 +48,8 @@ class Question:
 
     @property
     def mode(self) -> str:
-        return str(self.params.get("mode", "form"))
+        mode = self.params.get("mode")
+        return mode if isinstance(mode, str) else "form"
 
     def brief(self) -> dict[str, Any]:
         """As it stands in every response while it is open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,14 @@ async def test_those_who_ask_at_once_share_one_refusal() -> None:
             assert len(server.of("tools/list")) == 1
 
 
-@pytest.mark.parametrize(("ttl", "asked"), [(0, 2), (60_000, 1), (-1, 1), ("x", 1), (None, 1)])
+@pytest.mark.parametrize(
+    ("ttl", "asked"),
+    [
+        *((0, 2), (60_000, 1), (0.0, 2), (10**300, 1), (1e300, 1)),
+        *((-1, 1), ("x", 1), (None, 1), (True, 1), (False, 1), ([0], 1)),
+        *((math.nan, 1), (math.inf, 1), (-math.inf, 1)),
+    ],
+)
 async def test_a_list_holds_for_as_long_as_its_server_says(ttl: object, asked: int) -> None:
     async def spoil(request: Request, reply: Reply) -> bool:
         if request.method != "tools/list":

@@ -9,8 +9,7 @@ import pytest
 import trio
 from mcp import MCPError
 
-from emceepee_trio.backend.http import OLD_EVENT
-from emceepee_trio.config import Reconnect
+from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.model.events import ServerDisconnected
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from recording import running
@@ -105,13 +104,15 @@ async def test_the_old_transport_is_connected_again() -> None:
             await it.call("echo")
 
 
-async def test_the_old_transport_has_a_smaller_limit_and_says_so() -> None:
+async def test_the_old_transport_has_the_same_limit_and_says_so() -> None:
+    limit = 2 * 1024 * 1024  # more than the SDK would take
     with trio.fail_after(GUARD):
         async with (
             open_http_server(HttpServer()) as server,
-            running(old(server) | LATER) as it,
+            running(old(server) | LATER, limits=Limits(message=limit)) as it,
         ):
+            assert await it.call("big", size=limit - 1000)
             with pytest.raises(MCPError, match="Connection closed"):
-                await it.call("big", size=OLD_EVENT)
+                await it.call("big", size=limit)
             (lost,) = it.host.all(ServerDisconnected)
-            assert lost.reason == f"message too long (limit {OLD_EVENT} bytes)"
+            assert lost.reason == f"message too long (limit {limit} bytes)"

@@ -345,9 +345,9 @@ async def a_notice(request: Request, reply: Reply) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (not_json, "Failed to parse"),
-        (not_json_in_an_event, "Failed to parse"),
-        (nothing, "Failed to parse"),
+        (not_json, "the server's message is not JSON"),
+        (not_json_in_an_event, "the server's message is not JSON"),
+        (nothing, "no answer to this request"),
         (a_page, "Unexpected content type"),
         (somebody_elses, "no answer to this request"),
         (nobodys, "too busy"),
