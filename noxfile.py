@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -128,6 +129,18 @@ def docs(session: nox.Session) -> None:
     out = session.cache_dir / "docs"
     session.run("sphinx-build", "-q", "-W", "-n", "--keep-going", "-b", "html", "docs", str(out))
     session.log(f"see {out / 'index.html'}")
+
+
+@nox.session(default=False)
+def upstream(session: nox.Session) -> None:
+    """The newest of all that we depend on, without our caps: what the next upgrade would break."""
+    wanted = [re.sub(r",<.*", "", each) for each in PROJECT["project"]["dependencies"]]
+    eager = ("--upgrade", "--upgrade-strategy=eager")
+    session.install(*eager, *wanted, *group("tests"))
+    session.install("--no-deps", ".")
+    session.run("python", "-m", "pip", "list")
+    session.run("pytest", "tests/test_foundations.py")
+    session.run("pytest", "-n", "auto", "-m", "not (races or faults or conformance or foreign)")
 
 
 @nox.session(default=False)

@@ -3,7 +3,8 @@
 It sits directly on the SDK's dispatcher, because the SDK's client session parses answers into
 models that drop vendor fields and whole results. What the session would have done is done here:
 the envelope that a modern backend wants on every request, the headers of its HTTP transport, and
-the rounds in which it asks for input. Knows no transport and no session.
+the rounds in which it asks for input. Knows no session, and of transports that HTTP answers a call
+with a POST, which can be abandoned, and with a status.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params
 from .http import HttpTransport
 from .posts import Post, as_post
+from .sdk import BROKE_OFF, CLOSED
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 CAPABILITIES: dict[str, Any] = {
@@ -85,24 +87,24 @@ class Negotiated:
 
 def closed() -> MCPError:
     """The connection is gone, in the dispatcher's words."""
-    return MCPError(code=CONNECTION_CLOSED, message="Connection closed")
+    return MCPError(code=CONNECTION_CLOSED, message=CLOSED)
 
 
 class NotRun(MCPError):
     """The connection is gone, and the backend has said that it did not run this request."""
 
     def __init__(self) -> None:
-        super().__init__(code=CONNECTION_CLOSED, message="Connection closed")
+        super().__init__(code=CONNECTION_CLOSED, message=CLOSED)
 
 
 def closed_under(error: MCPError) -> bool:
     """Whether the dispatcher says so itself: peers send the same code for errors of their own."""
-    return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
+    return error.error.code == CONNECTION_CLOSED and error.error.message == CLOSED
 
 
 def broke_off(error: MCPError) -> bool:
     """Whether the HTTP transport says so of the stream that should have carried the answer."""
-    return error.error.code == CONNECTION_CLOSED and error.error.message.startswith("SSE stream")
+    return error.error.code == CONNECTION_CLOSED and error.error.message.startswith(BROKE_OFF)
 
 
 @attrs.define(eq=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import logging
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +20,6 @@ import trio
 from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_PARAMS, JSONRPCError, JSONRPCMessage, JSONRPCRequest
 
@@ -30,6 +28,7 @@ from ..errors import ConnectFailed
 from ..model.intake import Measure
 from .network import Refused, RestrictedTransport
 from .posts import NOTICE_PATIENCE, Body, Ended, Kind, Post, as_post, posting
+from .sdk import is_followed, unheard
 
 PATIENCE = 30.0
 """Seconds to connect or to write. Reading has no bound of its own: every request carries a
@@ -37,9 +36,6 @@ deadline, and a stream may be silent for hours."""
 
 SESSION_ID = "mcp-session-id"
 SESSION_GONE = "the server has ended our session (HTTP status 404)"
-
-# What it logs of peers, with tracebacks and whole URLs, reaches us as errors. Ours are for bugs.
-logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 
 @attrs.define(eq=False)
@@ -145,8 +141,7 @@ class HttpTransport:
 
     async def check_written(self, response: httpx2.Response) -> None:
         """The old transport writes nothing any more after an error, and does not say so."""
-        is_followed = next_request_within_origin(response) is not None
-        if not (response.is_success or is_followed):
+        if not (response.is_success or is_followed(response)):
             await response.aclose()
             raise Ended(f"{self.server.target} answered {response.status_code}")
 
@@ -264,7 +259,7 @@ class _Sendable:
             # Of calls there is one, which can be abandoned.
             is_initialize = item.message.method == "initialize"
             post = posting.get() or Post(item.message.id, is_initialize)
-        with as_post(post):
+        with unheard(), as_post(post):
             await self._inner.send(item)
 
     async def aclose(self) -> None:
@@ -289,14 +284,15 @@ async def open_http(
     said, ours = trio.open_memory_channel[SessionMessage](0)
     transport = HttpTransport(server, session, measure, restricted, said)
     opened = _open_sse if server.transport == "sse" else _open_streamable
-    async with (
-        opened(server.url, transport) as (reads, writes),
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(transport.relay, reads)
-        with ours:
-            yield ours, _Sendable(writes), transport
-        nursery.cancel_scope.cancel("connection is closed")
+    with unheard():
+        async with (
+            opened(server.url, transport) as (reads, writes),
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(transport.relay, reads)
+            with ours:
+                yield ours, _Sendable(writes), transport
+            nursery.cancel_scope.cancel("connection is closed")
 
 
 @asynccontextmanager

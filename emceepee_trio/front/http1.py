@@ -1,6 +1,8 @@
 """HTTP/1.1 as bytes on a connection: hypercorn's protocol, without its ways to anything else.
 
-Owns no socket and no task; `connection.py` has both.
+Owns no socket and no task; `connection.py` has both. What is used of hypercorn beyond what it
+promises is here, each with its reason; ``tests/test_foundations.py`` asserts it, since most would
+break in silence.
 """
 
 from __future__ import annotations
@@ -37,6 +39,19 @@ REASONS = {
     431: f"the request's headers are too long together (limit {MAX_HEAD} bytes)",
     501: "only chunked transfer-encoding is understood",
 }
+
+
+def settings(stopping: trio.Event) -> tuple[Config, WorkerContext]:
+    """What all connections of a listener share; they finish what is under way once *stopping*."""
+    config = Config()
+    config.errorlog = None
+    config.include_server_header = False
+    # Also of a head that never ends: nothing of ours sees it before it is whole.
+    config.h11_max_incomplete_size = MAX_HEAD
+    context = WorkerContext(None)
+    # The protocol asks whether it is set, before each next request, and nothing else.
+    context.terminated = stopping  # type: ignore[assignment]  # see above
+    return config, context
 
 
 class Owner(Protocol):
@@ -104,7 +119,10 @@ class Http1(H11Protocol):
             await self._send_error_response(status)
         await self.send(Closed())
 
+    # What follows overrides what hypercorn calls; were one renamed, its own would be back.
+
     async def _send_error_response(self, status_code: int) -> None:
+        """With a body that says what is wrong; hypercorn's is empty."""
         # Before the first checkpoint: the request's app may be about to answer.
         self._refused = True
         body = dumps(Refused(status_code, REASONS.get(status_code, BAD_REQUEST)).body).encode()
@@ -148,7 +166,7 @@ class Http1(H11Protocol):
         """Upgrades to HTTP/2 are not offered; the request is answered as it is."""
 
     async def _create_stream(self, request: h11.Request) -> None:
-        """Nor are WebSockets."""
+        """Nor are WebSockets; and hypercorn knows no bound for a head that comes in one piece."""
         self._bodiless = request.method == b"HEAD"
         size = len(request.target) + sum(len(n) + len(v) for n, v in request.headers)
         if size > MAX_HEAD:

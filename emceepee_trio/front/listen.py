@@ -12,14 +12,12 @@ from functools import partial
 
 import attrs
 import trio
-from hypercorn.config import Config
-from hypercorn.trio.worker_context import WorkerContext
 
 from .. import logs
 from ..model.wire import dumps
 from .binds import Bound
 from .connection import App, Connection
-from .http1 import MAX_HEAD
+from .http1 import settings
 from .wire import Refused
 
 MOST_CONNECTIONS = 4096
@@ -60,13 +58,7 @@ class Drain:
 
 async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
     """Accept until *drain* begins, then give what is open its grace."""
-    config = Config()
-    config.errorlog = None
-    config.include_server_header = False
-    config.h11_max_incomplete_size = MAX_HEAD
-    context = WorkerContext(None)
-    # Asked whether it is set, and nothing else.
-    context.terminated = drain.started  # type: ignore[assignment]  # see above
+    config, context = settings(drain.started)
     at_most = most_connections()
 
     async def handle(stream: trio.SocketStream) -> None:

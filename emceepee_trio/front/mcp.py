@@ -63,6 +63,7 @@ from .lists import (
 )
 from .log_messages import LogMessages
 from .progress import Progress
+from .sdk import raw_notify
 
 INSTRUCTIONS = """\
 emceepee connects you to any number of MCP servers through one fixed set of tools.
@@ -182,13 +183,11 @@ class Front:
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
         if self._logs is None:
             self._logs = LogMessages(self.session.buffers)
-            # Raw, because the models would sieve what backends log.
-            notify = context.session._connection.notify
             begin_lasting(
                 self.session.inner,
                 "log_messages_crashed",
                 self._logs.run,
-                notify,
+                raw_notify(context),
                 self.draining,
                 session=self.session.id,
             )

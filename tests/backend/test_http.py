@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -106,8 +107,10 @@ async def test_neither_secrets_nor_tracebacks_get_into_logs(
                 await server.stop()
                 with pytest.raises((MCPError, ConnectFailed)):
                     await it.call("echo")
+        logging.getLogger("mcp.client.sse").warning("of somebody who uses the SDK beside us")
     said = [str(record.__dict__) + record.getMessage() for record in caplog.records]
     assert any("server_disconnected" in line for line in said)
+    assert any("beside us" in line for line in said)
     assert not [line for line in said if SECRET in line]
     assert not [record for record in caplog.records if record.exc_info]
     assert SECRET not in f"{caught.value} {it.host.happened} {it.backend.last_error}"

@@ -1,0 +1,62 @@
+"""What we use of the SDK's client beyond what it promises: private names, its words, its habits.
+
+All of it is here, each with its reason, so that an upgrade is a look at one page.
+``tests/test_foundations.py`` asserts each, since most would break in silence: a bound that no
+longer holds says nothing. Knows nothing of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import httpx2
+from mcp.shared._httpx_utils import next_request_within_origin
+
+# Habits, which have no name:
+# - Each message is sent in the context of whoever handed it over (`posts.posting`). Without that a
+#   POST is not known to be the call that it carries: it is neither judged nor abandoned.
+# - Every request goes through `send` of the client that its transport was given (`http._Client`),
+#   with `stream=True` and its event hooks, and what is read is the `stream` of the response, which
+#   a hook may replace (`posts.Body`). Without that no body has a bound.
+# - The dispatcher takes `request_id` and `cancel_on_abandon` of `CallOptions` at their word. Or
+#   nobody would know which call progress is of, and each would be cancelled twice.
+
+CLOSED = "Connection closed"
+"""The dispatcher's words for calls whose connection is gone; the code alone is also a peer's."""
+BROKE_OFF = "SSE stream"
+"""How the HTTP transport begins to say that a stream ended before the answer that it owed."""
+
+LOGGERS = ("mcp.client.sse", "mcp.client.streamable_http")
+"""What they say of peers, with tracebacks and whole URLs, is told to us as errors as well."""
+
+_is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
+
+
+def _is_for_others(_: logging.LogRecord) -> bool:
+    return not _is_ours.get()
+
+
+@contextmanager
+def unheard() -> Generator[None]:
+    """The transports log nothing of what is done here, nor in tasks that are started from here.
+
+    Whoever else uses them in this process hears of theirs as before.
+    """
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_is_for_others)  # once: it is the same one
+    token = _is_ours.set(True)
+    try:
+        yield
+    finally:
+        _is_ours.reset(token)
+
+
+def is_followed(response: httpx2.Response) -> bool:
+    """Whether the transports follow this redirect, so that the next response is the answer.
+
+    Their rule is their own: it depends on origin, method and userinfo.
+    """
+    return next_request_within_origin(response) is not None

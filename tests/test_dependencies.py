@@ -1,0 +1,55 @@
+"""What is imported is declared, and what is declared is imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import emceepee_trio
+
+PACKAGE = Path(emceepee_trio.__file__).parent
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+OURS = {PACKAGE.name, *(path.stem for path in (ROOT / "tests").iterdir())}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def names(wanted: list[str]) -> set[str]:
+    found = [re.match(r"[\w.-]+", each) for each in wanted]
+    return {normal(each[0]) for each in found if each is not None}
+
+
+def imported(folder: Path) -> Iterator[str]:
+    """Packages, also those that are imported only when something is called."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module is not None:
+                yield node.module.split(".")[0]
+
+
+def foreign(folder: Path) -> set[str]:
+    """By the names under which they are installed."""
+    installed = packages_distributions()
+    found = set(imported(folder)) - OURS - set(sys.stdlib_module_names)
+    return {normal(installed[name][0]) for name in found}
+
+
+def test_the_package_declares_what_it_imports_and_nothing_else() -> None:
+    assert foreign(PACKAGE) == names(PROJECT["project"]["dependencies"])
+
+
+def test_the_tests_declare_what_they_import() -> None:
+    declared = names(PROJECT["project"]["dependencies"])
+    declared |= names(PROJECT["dependency-groups"]["tests"])
+    assert foreign(ROOT / "tests") <= declared
