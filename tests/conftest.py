@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from emceepee_trio import logs
+from emceepee_trio.logs.frequency import Often
 from stalls import every_run_watched
 
 TESTS = Path(__file__).parent
@@ -56,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     with every_run_watched(excused=item.get_closest_marker("stalls") is not None):
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test logs often is new to it."""
+    monkeypatch.setattr(logs, "_often", Often(time.monotonic))
 
 
 def children() -> list[str]:

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         raise Usage(f"JSON: {error}") from None
     if not isinstance(arguments, dict):
         raise Usage("JSON: expected an object with the tool's arguments")
-    logs.configure(options.log_format, options.log_level)
+    logs.configure(options.log_format, options.log_level, alone=True)
     # Nobody could fetch the result of a task later, so the call is waited for.
     asked = {
         "server": options.server,

@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from .. import logs
+
 if TYPE_CHECKING:
     import trio
     from mcp import Client
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import trio
 
+    logs.configure("text", "warn", alone=True)
     status = 0
     try:
         trio.run(_tour, options.full)

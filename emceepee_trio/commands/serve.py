@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logs.configure(options.log_format, options.log_level)
+    logs.configure(options.log_format, options.log_level, alone=True)
     binds = _binds(options.bind)
     import trio
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    logs.configure(options.log_format, options.log_level)
+    logs.configure(options.log_format, options.log_level, alone=True)
     config = read_config(options)
     # Only now: a mistake in the configuration is told without the half second this import takes.
     import trio

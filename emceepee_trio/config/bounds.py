@@ -120,3 +120,8 @@ MAX_LIST_BYTES = MIB
 
 MAX_FIRST_SENTENCE = 500
 """Characters of the first sentence about a tool, which is all that a summary has."""
+
+MAX_LOG_FIELD = 2 * KIB
+MAX_LOG_TRACEBACK = 16 * KIB
+"""Characters of one field of a line of the log, and of its traceback; what is longer keeps its
+beginning and its end."""

@@ -175,7 +175,7 @@ class Connection:
                 self._writing = None
                 self._turn.release()
         if writing.cancelled_caught:
-            logs.write("info", "http_reader_stalled")
+            logs.often("info", "http_reader_stalled", sums={"count": 1})
             self.cut()
         if self.is_over:
             await self._protocol.handle(Closed())

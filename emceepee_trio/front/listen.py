@@ -97,7 +97,9 @@ def _make_room(connections: set[Connection]) -> bool:
     first = min(connections, key=lambda connection: connection.due)
     if first.due == math.inf:
         return False
-    logs.write("warn", "too_many_connections", count=len(connections))
+    logs.often(
+        "warn", "too_many_connections", sums={"closed": 1}, latest={"open": len(connections)}
+    )
     connections.discard(first)
     first.cut()
     return True

@@ -209,12 +209,12 @@ class Events:
         if kept.is_pending:
             self._pending.pop()  # older than anything else that is pending, too
             self._lost += 1
-            logs.write(
+            logs.often(
                 "warn",
                 "event_store_eviction",
+                sums={"evicted_count": 1},
                 session=self.session,
                 server=kept.event.server,
-                evicted_count=1,
                 reason=reason,
             )
 

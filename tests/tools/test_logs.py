@@ -126,14 +126,12 @@ async def test_events_that_nobody_fetched_in_time_are_logged_when_they_go(connec
         with trio.fail_after(60):
             await emceepee.sent()
     lost = logged(emceepee, "event_store_eviction")
-    assert len(lost) >= 10
-    assert lost[-1] == {
-        **RAW,
-        "event": "event_store_eviction",
-        "level": "warn",
-        "evicted_count": 1,
-        "reason": "limits.events",
-    }
+    evicted = sum(line.pop("evicted_count") for line in lost)
+    assert evicted >= 10
+    line = {**RAW, "event": "event_store_eviction", "level": "warn", "reason": "limits.events"}
+    assert line in lost
+    # One when it began, and the rest at the end: here of two servers, ours and this one.
+    assert len(lost) <= 4
 
 
 async def test_the_end_of_the_daemon_says_what_there_was(connect: Open) -> None:

@@ -11,6 +11,7 @@ import trio.testing
 
 from emceepee_trio import logs
 from emceepee_trio.config.bounds import LONG_STEP_MS, SLOW_STEP_MS
+from emceepee_trio.logs.frequency import EVERY, Often
 from emceepee_trio.waits.watchdog import COLLECTION, SlowSteps, Step, Watchdog, slow_steps
 
 
@@ -126,7 +127,7 @@ def test_slow_ones_are_counted_and_long_ones_are_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(logs, "_often", logs._Often(logs.write, lambda: now))
+    monkeypatch.setattr(logs, "_often", Often(lambda: now))
     slow = SlowSteps()
     long = LONG_STEP_MS / 1000
 
@@ -140,7 +141,7 @@ def test_slow_ones_are_counted_and_long_ones_are_logged(
         step(2 * long)
         step(3 * long, "b")
         assert slow.to_json() == {"count": 4, "longest_ms": 3 * LONG_STEP_MS}
-        now = logs.EVERY
+        now = EVERY
         step(long, "c")
     first, second = [r.fields for r in caplog.records]  # type: ignore[attr-defined]  # logs.py puts it there
     assert first == {"kind": "Link.run", "task": "a", "count": 1, "cpu_ms": LONG_STEP_MS}
