@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest_trio  # type: ignore[import-untyped]  # asked only where it is
 from trio._core import _run
 from trio.abc import Clock, Instrument
@@ -29,28 +28,22 @@ def is_ours(step: Step) -> bool:
     return step.kind != COLLECTION and not step.file.startswith(OWN)
 
 
-@attrs.define
-class _Test:
-    """That which runs now."""
-
-    excused: bool = False
-    stalls: list[Step] = attrs.field(factory=list)
-
-
-_test = _Test()
+_excused = False
+"""Whether the test that runs now is of a bug that is known: helpers do not know which one it is."""
 
 
 @contextmanager
 def every_run_watched(*, excused: bool) -> Generator[None]:
     """While one test runs, which fails at the end of the block; guest runs as well."""
-    _test.excused, _test.stalls = excused, []
+    global _excused
+    stalls: list[Step] = []
 
     def notice(step: Step) -> None:
         if is_ours(step):
-            _test.stalls.append(step)
+            stalls.append(step)
 
     watchdog = Watchdog(LONG_STEP_MS / 1000, time.thread_time, notice)
-    usual = _run.setup_runner
+    usual, before = _run.setup_runner, _excused
 
     def setup(
         clock: Clock | None,
@@ -61,20 +54,19 @@ def every_run_watched(*, excused: bool) -> Generator[None]:
         options = (restrict_keyboard_interrupt_to_checkpoints, strict_exception_groups)
         return usual(clock, [*instruments, watchdog], *options)
 
-    _run.setup_runner = setup
+    _run.setup_runner, _excused = setup, excused
     try:
         with watchdog.collections():
             yield
-        assert excused or not _test.stalls, "everybody had to wait for: " + "; ".join(
-            f"{step.task}, {step.seconds * 1000:.0f} ms, now at {step.where or 'its end'}"
-            for step in _test.stalls
-        )
     finally:
-        _run.setup_runner = usual
-        _test.excused = False
+        _run.setup_runner, _excused = usual, before
+    assert excused or not stalls, "everybody had to wait for: " + "; ".join(
+        f"{step.task}, {step.seconds * 1000:.0f} ms, now at {step.where or 'its end'}"
+        for step in stalls
+    )
 
 
 def check_daemon(log: Iterable[Mapping[str, Any]]) -> None:
     """The lines of one that has ended."""
     slow = [line for line in log if line["event"] == "slow_step" and line["kind"] != COLLECTION]
-    assert _test.excused or not slow, slow
+    assert _excused or not slow, slow

@@ -177,6 +177,79 @@ SESSION = (
         "        self._close(question, state, result)\n",
         "session/test_questions.py::test_a_late_answer_hears_what_became_of_the_question",
     ),
+    # Everybody waits
+    mutant(
+        "a call computes for a while in the one event loop",
+        "session/calls.py",
+        "                        self._settle(call, TaskState.COMPLETED, result)\n",
+        "                        self._settle(call, TaskState.COMPLETED, result)\n"
+        "                        sum(range(50_000_000))\n",
+        "session/test_calls_limits.py",
+    ),
+    mutant(
+        "who collects the garbage of all is blamed for all of it",
+        "waits/watchdog.py",
+        "            self._collected += seconds\n",
+        "            pass\n",
+        "waits/test_watchdog.py",
+    ),
+    mutant(
+        "steps of a task are measured from its first one",
+        "waits/watchdog.py",
+        "        self._collected = 0.0\n        self._since = self.clock()\n",
+        "        self._collected = 0.0\n",
+        "waits/test_watchdog.py",
+    ),
+    # The log
+    mutant(
+        "what waits for who does not read the log has no bound",
+        "logs/writer.py",
+        "            if self._is_full or (self._size and self._size + len(data) > ROOM):\n",
+        "            if False:\n",
+        "logs/test_writer.py::test_nobody_waits_for_one_who_does_not_read",
+    ),
+    mutant(
+        "nobody is told which lines a full disk has cost",
+        "logs/writer.py",
+        "                    self._lost += max(0, unwritten) + lost\n",
+        "                    pass\n",
+        "logs/test_writer.py::test_a_disk_that_was_full_is_told_what_it_misses",
+    ),
+    mutant(
+        "who reads nothing keeps the process from ending",
+        "logs/writer.py",
+        "            self._thread.join(LAST_WORDS)\n",
+        "            self._thread.join()\n",
+        "logs/test_stderr.py::test_call_prints_its_result",
+    ),
+    mutant(
+        "a peer can make a line as long as it likes",
+        "logs/lines.py",
+        "        return cut(value)\n",
+        "        return value\n",
+        "logs/test_lines.py",
+    ),
+    mutant(
+        "a value that cannot be shown breaks whoever logs it",
+        "logs/lines.py",
+        "        except Exception as error:",
+        "        except KeyError as error:",
+        "logs/test_lines.py",
+    ),
+    mutant(
+        "what happens often is a line each time",
+        "logs/frequency.py",
+        "            return [kind.take(now)] if kind.due <= now else []\n",
+        "            return [kind.take(now)]\n",
+        "logs/test_frequency.py",
+    ),
+    mutant(
+        "whoever invents kinds of things that happen often gets a line for each",
+        "logs/frequency.py",
+        "                key, fields = (event,), {}\n",
+        "                pass\n",
+        "logs/test_frequency.py",
+    ),
     # Events
     mutant(
         "events are taken and left where they were, and delivered twice",
