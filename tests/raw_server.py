@@ -583,7 +583,7 @@ def receive(message: Json) -> None:
             request = message["params"]["requestId"]
             listeners.pop(request, None)
             calls.get(request, threading.Event()).set()  # it may just have been answered
-    else:
+    elif message["method"] not in flags.mute:
         settle(message, lambda: answer(message))
 
 
@@ -612,6 +612,7 @@ def parse_flags() -> argparse.Namespace:
     add("--exit-at-once", type=int, metavar="CODE")
     add("--garbage", action="store_true", help="lines that are not JSON-RPC, and no answer ever")
     add("--silent", action="store_true", help="read, and never answer anything")
+    add("--mute", action="append", default=[], metavar="METHOD", help="never answer this one")
     add("--slow-start", type=float, default=0, metavar="SECONDS")
     add("--start-when", type=Path, metavar="FILE", help="serve only once FILE exists")
     add("--stubborn", action="store_true", help="survive SIGTERM and the end of stdin")

@@ -33,6 +33,13 @@ MAX_TIMER_MESSAGE = 500
 MAX_WAITERS = 64
 """Calls of a session that may wait at once in await_activity or get_task_result."""
 
+MAX_BATCH = 100
+"""Messages in one batch; a longer one is refused as a whole."""
+
+MAX_UNANSWERED = 256
+"""Requests of a client, beyond `limits.calls`, that are taken and not answered yet; as nothing else
+takes long, it does not read its answers."""
+
 MAX_CHILDREN = 500
 """Child processes of the daemon; one more is not started."""
 
@@ -52,6 +59,10 @@ MAX_DELIVERY_BYTES = 16 * KIB
 
 MAX_FULL_TOOLS_BYTES = 24 * KIB
 """A list of tools longer than this comes as a summary, unless asked for in full."""
+
+MAX_TASKS_SHOWN = 20
+"""Working tasks that an answer names beside what it is about, the newest of each server; the rest
+is ``more``, and list_tasks lists them."""
 
 MAX_LOGS_RETURNED = 500
 """``limit`` of get_logs."""

@@ -45,7 +45,11 @@ class Limits:
         int, Bounds(SECOND, 30 * DAY), Doc("A session with nothing under way ends.")
     ] = 30 * MINUTE
     servers: Annotated[int, Bounds(1, 10_000), Doc("Servers, configured and added.")] = 100
-    calls: Annotated[int, Bounds(1, 100_000), Doc("Calls in flight per session.")] = 256
+    calls: Annotated[
+        int,
+        Bounds(1, 100_000),
+        Doc("Requests in flight per session that may wait for a server, tool calls and others."),
+    ] = 256
     execute_timeout_ms: Annotated[
         int,
         Bounds(0, MAX_EXECUTE_TIMEOUT_MS),

@@ -26,6 +26,7 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from ..config.bounds import MAX_UNANSWERED
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..waits.firewall import Firewall, begin
@@ -67,6 +68,8 @@ class Incarnation:
     """Unique in the session: no answer of an earlier incarnation meets a request of this one."""
     version: str = attrs.field(default="", init=False)
     _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
+    _by_client: dict[RequestId, RequestId] = attrs.field(factory=dict, init=False)
+    """Our id of each, by the one that its client gave it."""
     _pipe: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
         factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
     )
@@ -112,11 +115,11 @@ class Incarnation:
 
     def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
         """An id that is used twice, or that a request in flight has."""
-        seen = {coerce_request_id(exchange.client_id) for exchange in self._exchanges.values()}
+        seen = set[RequestId]()
         for message in messages:
             if isinstance(message, JSONRPCRequest):
                 key = coerce_request_id(message.id)
-                if key in seen:
+                if key in seen or key in self._by_client:
                     return message.id
                 seen.add(key)
         return None
@@ -129,6 +132,9 @@ class Incarnation:
         pipe = self._pipe[0]
         if pipe.statistics().current_buffer_used + len(messages) > BACKLOG:
             raise Refused(503, f"more than {BACKLOG} messages wait to be read")
+        at_most = self.front.session.config.limits.calls + MAX_UNANSWERED
+        if stream is not None and len(self._exchanges) + len(messages) > at_most:
+            raise Refused(503, f"more than {at_most} requests wait for their answers")
         waiting: set[RequestId] = set()
         try:
             for message in messages:
@@ -149,6 +155,7 @@ class Incarnation:
             under_way = ExitStack()
             under_way.enter_context(self.front.session.busy())
             self._exchanges[ours] = Exchange(message.id, stream, waiting, under_way)
+            self._by_client[coerce_request_id(message.id)] = ours
             waiting.add(ours)
 
             async def unanswered() -> None:
@@ -172,11 +179,7 @@ class Incarnation:
     def _ours(self, client_id: Any) -> RequestId | None:
         if not isinstance(client_id, str | int):
             return None
-        wanted = coerce_request_id(client_id)
-        return next(
-            (o for o, e in self._exchanges.items() if coerce_request_id(e.client_id) == wanted),
-            None,
-        )
+        return self._by_client.get(coerce_request_id(client_id))
 
     def carry(self, loaded: Loaded) -> None:
         """The next thing said for that request is an answer that tells of these events."""
@@ -189,6 +192,7 @@ class Incarnation:
     def _settle(self, ours: RequestId) -> None:
         exchange = self._exchanges.pop(ours, None)
         if exchange is not None:
+            del self._by_client[coerce_request_id(exchange.client_id)]
             if exchange.loaded is not None:
                 exchange.loaded.delivery.give_back()
             exchange.under_way.close()

@@ -28,11 +28,12 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import ValidationError
 
 from ..config import Config
+from ..config.bounds import MAX_BATCH
 from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager
 from ..waits.slices import in_slices
-from .clients import BACKLOG, HttpClient, Incarnation
+from .clients import HttpClient, Incarnation
 from .modern import Modern
 from .readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .sessions import open_session
@@ -284,8 +285,8 @@ def _messages(data: Any) -> list[JSONRPCMessage]:
     items = data if isinstance(data, list) else [data]
     if not items:
         raise Refused(400, "an empty batch")
-    if len(items) > BACKLOG:  # which would be refused later; to look at each takes time
-        raise Refused(400, f"a batch of more than {BACKLOG} messages")
+    if len(items) > MAX_BATCH:
+        raise Refused(400, f"a batch of more than {MAX_BATCH} messages")
     try:
         messages = [jsonrpc_message_adapter.validate_python(item, by_name=False) for item in items]
     except ValidationError:

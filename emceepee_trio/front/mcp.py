@@ -28,6 +28,7 @@ from mcp_types import (
     CLIENT_INFO_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    INVALID_REQUEST,
     CallToolRequestParams,
     CancelledNotification,
     CancelledNotificationParams,
@@ -44,6 +45,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from .. import logs
+from ..config.bounds import MAX_WAITERS
 from ..errors import LimitReached, ToolError, UnknownTool, internal
 from ..session.events import Delivery
 from ..session.manager import SessionManager
@@ -310,8 +312,13 @@ async def _listen(
         )
     )
     assert context.request_id is not None
-    await context.session.send_notification(acknowledged, context.request_id)
-    await context.lifespan_context.draining.wait()
+    front = context.lifespan_context
+    try:
+        with front.session.wait_in(MAX_WAITERS):
+            await context.session.send_notification(acknowledged, context.request_id)
+            await front.draining.wait()
+    except LimitReached as error:
+        raise MCPError(code=INVALID_REQUEST, message=error.message) from None
     over = CancelledNotificationParams(
         request_id=context.request_id, reason="shutting down", _meta=meta
     )

@@ -37,6 +37,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from ..config import LOCAL, Config
+from ..config.bounds import MAX_BATCH, MAX_UNANSWERED
 from ..errors import internal
 from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
@@ -107,6 +108,9 @@ class _Unanswered:
 
     _ids: set[str | int] = attrs.field(factory=set, init=False)
     _none: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def __len__(self) -> int:
+        return len(self._ids)
 
     def read(self, message: JSONRPCMessage) -> None:
         if isinstance(message, JSONRPCRequest):
@@ -208,6 +212,10 @@ async def _take(
         code = PARSE_ERROR if known is None else INVALID_REQUEST
         await replies.send(_refusal(known, f"the message {unfit}", code))
         return
+    if isinstance(data, list) and len(data) > MAX_BATCH:
+        await replies.send(_refusal(None, f"a batch of more than {MAX_BATCH} messages"))
+        return
+    at_most = front.session.config.limits.calls + MAX_UNANSWERED
     for item in data if isinstance(data, list) and data else [data]:
         try:
             message = jsonrpc_message_adapter.validate_python(item, by_name=False)
@@ -218,7 +226,11 @@ async def _take(
         if asked and "id" in item and type(request_id) not in (int, str):
             # To the adapter, a request whose id is no id is a notification.
             message = request_id = None
-        if message is not None:
+        if isinstance(message, JSONRPCRequest) and len(unanswered) >= at_most:
+            # Who does not read this either is not read from until it does.
+            said = f"more than {at_most} requests wait for their answers; read those first"
+            await replies.send(_refusal(message.id, said))
+        elif message is not None:
             front.observe(message)
             unanswered.read(message)
             await to_server.send(SessionMessage(message))

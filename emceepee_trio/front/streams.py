@@ -23,6 +23,9 @@ from .stream import Cargo, Entry, Reader, Stream
 
 WRITER_PATIENCE = 30.0
 """Seconds that a writer waits for readers who are behind; then the slowest of them is dropped."""
+FLOOD = 8
+"""Times the messages and bytes that may be kept: with more said than that, writers do not wait.
+A few answers may be larger than all that is kept otherwise."""
 KEPT = 300.0
 """Seconds that the answers of a finished stream are kept for a client that comes back."""
 
@@ -121,10 +124,15 @@ class Streams:
         if self._make_room():
             return
         with trio.move_on_after(WRITER_PATIENCE):
-            while not self._make_room():
+            while not self._make_room() and not self._is_flooded:
                 await self._room.wait()
         while not self._make_room():
             self._drop_slowest_reader()
+
+    @property
+    def _is_flooded(self) -> bool:
+        """Those who wait have said so much that nobody waits any longer."""
+        return self._count > FLOOD * self.keep or self._bytes > FLOOD * self.keep_bytes
 
     def _freed(self) -> None:
         room, self._room = self._room, trio.Event()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -58,6 +59,8 @@ class Calls:
     _finished: OrderedDict[str, Call] = attrs.field(factory=OrderedDict, init=False)
     """In the order of their end, which is that in which they are forgotten."""
     _finished_bytes: int = attrs.field(default=0, init=False)
+    _others: int = attrs.field(default=0, init=False)
+    """Requests in flight that are no calls of tools, and may wait for a server all the same."""
 
     def begin(
         self,
@@ -73,11 +76,7 @@ class Calls:
         """Start the call; *patience* is what its request is going to wait."""
         if self.nursery.cancel_scope.cancel_called:
             raise SessionGone("the session has ended; open a new one and call again")
-        if len(self._in_flight) >= self.limits.calls:
-            raise LimitReached(
-                f"{self.limits.calls} calls are in flight in this session (limits.calls); "
-                "wait for some of them to finish"
-            )
+        self._room_in_flight()
         if patience <= 0:
             self._room_for_task()
         now = trio.current_time()
@@ -98,6 +97,27 @@ class Calls:
         self._log("debug", "tool_execution_start", call, has_args=bool(args))
         begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
+
+    @contextmanager
+    def place(self) -> Generator[None]:
+        """Counts a request that may wait for a server without being a call, while it does.
+
+        Raises:
+            LimitReached: there are too many, calls and others together.
+        """
+        self._room_in_flight()
+        self._others += 1
+        try:
+            yield
+        finally:
+            self._others -= 1
+
+    def _room_in_flight(self) -> None:
+        if len(self._in_flight) + self._others >= self.limits.calls:
+            raise LimitReached(
+                f"{self.limits.calls} calls are in flight in this session (limits.calls); "
+                "wait for some of them to finish"
+            )
 
     async def wait(self, call: Call, patience: float) -> Result | Task:
         """What a request does: the result, or the task that the call has become.

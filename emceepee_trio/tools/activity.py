@@ -11,11 +11,12 @@ from ..errors import SessionGone
 from ..model.events import Event
 from ..model.fields import Bounds, Doc, frozen
 from ..model.wire import dumps, event_json
+from ..session.call import Task
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
 from .registry import ACTS, TOOLS, Request
 from .response import Reply, pending_client, remarks, text
-from .servers import task_item
+from .servers import task_items
 
 
 @frozen
@@ -72,9 +73,9 @@ def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery
     by_server: dict[str, list[Event]] = {}
     for event in delivery.events:
         by_server.setdefault(event.server, []).append(event)
-    working: dict[str, list[dict[str, Any]]] = {}
+    working: dict[str, list[Task]] = {}
     for task in session.calls.working():
-        working.setdefault(task.server, []).append(task_item(task))
+        working.setdefault(task.server, []).append(task)
     said: dict[str, Any] = {
         "triggers": triggers,
         "events": [
@@ -82,7 +83,8 @@ def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery
             for server, events in by_server.items()
         ],
         "pending_server": [
-            {"server": server, "working_tasks": tasks} for server, tasks in working.items()
+            {"server": server} | task_items(tasks, "working_tasks")
+            for server, tasks in working.items()
         ],
         "pending_client": pending_client(session) or {"elicitations": [], "sampling_requests": []},
     }

@@ -27,7 +27,7 @@ from ..session.call import Call, Result, Task
 from .asking import as_tool_error, gather
 from .registry import CALLS, READS, TOOLS, Request
 from .response import Reply, text
-from .servers import task_item
+from .servers import task_items
 
 MATCHING = 0.5
 """Seconds that a client's pattern may take on one name."""
@@ -45,6 +45,7 @@ class ListTools:
     "can be long.",
     ListTools,
     READS,
+    waits=True,
 )
 async def list_tools(request: Request, asked: ListTools) -> Reply:
     of_server, of_tool = _pattern("server", asked.server), _pattern("tool", asked.tool)
@@ -220,7 +221,7 @@ def _promoted(request: Request, task: Task, timeout_ms: int) -> Reply:
             "tool": task.tool,
         },
         "pending_on_server": {
-            "tasks": [task_item(other) for other in session.calls.working(server)],
+            **task_items(session.calls.working(server), "tasks"),
             "elicitations_for_server": [
                 question.brief() for question in session.questions.open("elicitation", server)
             ],

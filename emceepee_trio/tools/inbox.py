@@ -67,7 +67,7 @@ class SetLogLevel:
     level: LogLevel
 
 
-@TOOLS.tool("Set how much a server logs.", SetLogLevel, ACTS)
+@TOOLS.tool("Set how much a server logs.", SetLogLevel, ACTS, waits=True)
 async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
     backend = request.session.backend(asked.server)
     client = await backend.connection()

@@ -15,7 +15,7 @@ from .resources import OfServers, list_of
 from .response import Reply, json_reply
 
 
-@TOOLS.tool("Prompts of one server or of all.", OfServers, READS)
+@TOOLS.tool("Prompts of one server or of all.", OfServers, READS, waits=True)
 async def list_prompts(request: Request, asked: OfServers) -> Reply:
     gathered = await list_of(request, "prompts", asked.server)
     return json_reply(gathered.to_json("prompts"))
@@ -28,7 +28,7 @@ class GetPrompt:
     arguments: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@TOOLS.tool("Render a prompt.", GetPrompt, READS)
+@TOOLS.tool("Render a prompt.", GetPrompt, READS, waits=True)
 async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     backend = request.session.backend(asked.server)
     params = {"name": asked.name, "arguments": asked.arguments}
@@ -59,7 +59,9 @@ class Complete:
     context: Annotated[Mapping[str, str], Doc("other arguments")] = attrs.field(factory=dict)
 
 
-@TOOLS.tool("Suggest values for an argument of a prompt or resource template.", Complete, READS)
+@TOOLS.tool(
+    "Suggest values for an argument of a prompt or resource template.", Complete, READS, waits=True
+)
 async def complete(request: Request, asked: Complete) -> Reply:
     backend = request.session.backend(asked.server)
     ref = (

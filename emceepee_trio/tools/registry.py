@@ -55,6 +55,9 @@ class Tool:
     arguments: type[Any]
     handler: Callable[[Request, Any], Awaitable[Reply]]
     annotations: Mapping[str, bool]
+    waits: bool
+    """Its requests may wait for a server, and count in `limits.calls` while they do. Of those that
+    wait and do not, each has a bound of its own; the others wait for nothing."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -77,7 +80,10 @@ class Tool:
             raise InvalidArguments(
                 f"{self.name}: {'; '.join(problems)}", {"problems": problems}
             ) from None
-        return await self.handler(request, checked)
+        if not self.waits:
+            return await self.handler(request, checked)
+        with request.session.calls.place():
+            return await self.handler(request, checked)
 
 
 @attrs.frozen
@@ -102,7 +108,12 @@ class Toolbox:
     _tools: dict[str, Tool] = attrs.field(factory=dict, init=False)
 
     def tool(
-        self, description: str, arguments: type[A], annotations: Mapping[str, bool]
+        self,
+        description: str,
+        arguments: type[A],
+        annotations: Mapping[str, bool],
+        *,
+        waits: bool = False,
     ) -> Callable[
         [Callable[[Request, A], Awaitable[Reply]]], Callable[[Request, A], Awaitable[Reply]]
     ]:
@@ -112,7 +123,7 @@ class Toolbox:
             handler: Callable[[Request, A], Awaitable[Reply]],
         ) -> Callable[[Request, A], Awaitable[Reply]]:
             name = handler.__name__
-            self._tools[name] = Tool(name, description, arguments, handler, annotations)
+            self._tools[name] = Tool(name, description, arguments, handler, annotations, waits)
             return handler
 
         return register

@@ -55,13 +55,13 @@ class OfServers:
     server: str | None = None
 
 
-@TOOLS.tool("Resources of one server or of all.", OfServers, READS)
+@TOOLS.tool("Resources of one server or of all.", OfServers, READS, waits=True)
 async def list_resources(request: Request, asked: OfServers) -> Reply:
     gathered = await list_of(request, "resources", asked.server)
     return json_reply(gathered.to_json("resources"))
 
 
-@TOOLS.tool("Templates for resource URIs of one server or of all.", OfServers, READS)
+@TOOLS.tool("Templates for resource URIs of one server or of all.", OfServers, READS, waits=True)
 async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
     gathered = await list_of(request, "resource_templates", asked.server)
     return json_reply(gathered.to_json("resource_templates"))
@@ -73,7 +73,7 @@ class Resource:
     uri: str
 
 
-@TOOLS.tool("Read a resource.", Resource, READS)
+@TOOLS.tool("Read a resource.", Resource, READS, waits=True)
 async def read_resource(request: Request, asked: Resource) -> Reply:
     if asked.server == OUR_NAME:
         result = read_ours(asked.uri)
@@ -95,6 +95,7 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     "Be told when a resource changes: as a notification event, see await_activity.",
     Resource,
     ACTS,
+    waits=True,
 )
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
@@ -109,7 +110,7 @@ async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     return json_reply({"subscribed": asked.uri})
 
 
-@TOOLS.tool("Undo subscribe_resource.", Resource, ACTS)
+@TOOLS.tool("Undo subscribe_resource.", Resource, ACTS, waits=True)
 async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
     if asked.uri not in backend.wishes.subscriptions:

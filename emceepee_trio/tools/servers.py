@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import attrs
 
 from ..backend.backend import Backend
 from ..config import ConfigError, server_from_arguments
+from ..config.bounds import MAX_TASKS_SHOWN
 from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
 from ..errors import InvalidArguments, ToolError
 from ..model.fields import Doc, Secret, frozen
 from ..model.problems import listed
 from ..model.wire import timestamp
+from ..session.call import Task
 from ..session.session import Session
 from .asking import entries_of
 from .registry import CALLS, ENDS, READS, TOOLS, NoArguments, Request
@@ -44,6 +46,7 @@ class AddServer:
     "['mcp-server-git']}. Its tools are then used with execute_tool.",
     AddServer,
     CALLS,
+    waits=True,
 )
 async def add_server(request: Request, asked: AddServer) -> Reply:
     given = attrs.asdict(asked, recurse=False)
@@ -96,6 +99,7 @@ async def remove_server(request: Request, asked: Named) -> Reply:
     "Make a new connection to a server now; restarts a program. Use it when one is broken.",
     Named,
     CALLS,
+    waits=True,
 )
 async def reconnect_server(request: Request, asked: Named) -> Reply:
     backend = request.session.backend(asked.name)
@@ -129,7 +133,7 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
     questions = {kind: session.questions.open(kind, name) for kind in ("elicitation", "sampling")}
     waiting = next((kind for kind, open_ in questions.items() if open_), None)
     said |= {
-        "tasks": [task_item(task) for task in session.calls.tasks() if task.server == name],
+        **task_items([t for t in session.calls.tasks() if t.server == name], "tasks"),
         "elicitations": [q.brief() for q in questions["elicitation"]],
         "sampling_requests": [q.brief() for q in questions["sampling"]],
         "calls_in_flight": [
@@ -145,9 +149,14 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
     return json_reply(said)
 
 
-def task_item(task: Any) -> dict[str, Any]:
-    """A task as await_activity shows it."""
-    return {"taskId": task.task_id, "toolName": task.tool, "status": task.status.value}
+def task_items(tasks: Sequence[Task], key: str) -> dict[str, Any]:
+    """Tasks of one server as await_activity shows them, the newest if they are many."""
+    shown = [
+        {"taskId": task.task_id, "toolName": task.tool, "status": task.status.value}
+        for task in tasks[-MAX_TASKS_SHOWN:]
+    ]
+    more = len(tasks) - len(shown)
+    return {key: shown, "more": more} if more else {key: shown}
 
 
 def process_json(backend: Backend) -> dict[str, Any] | None:

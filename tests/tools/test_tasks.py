@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 import trio
 
 from emceepee_client import Answer, Open
+from emceepee_trio.config.bounds import MAX_TASKS_SHOWN
 from fake_backends import Journal, demo, raw
 from like import TIMESTAMP, Like
 
@@ -231,6 +233,24 @@ async def test_only_so_many_bytes_of_results_are_kept(connect: Open) -> None:
                 len(tasks),
                 tasks[3:],  # alone it stays, however large
             )
+
+
+async def test_of_many_tasks_an_answer_names_the_newest(connect: Open) -> None:
+    async with connect({"raw": raw()}, context="off") as emceepee:
+        tasks = [await emceepee.start_task("raw", "never") for _ in range(MAX_TASKS_SHOWN + 2)]
+        _, shown = (await emceepee.execute("raw", "never", timeout_ms=0)).texts
+        pending = json.loads(shown)["pending_on_server"]
+        last = json.loads(shown)["proxy_task"]["task_id"]
+        newest = [*tasks[3:], last]
+        assert [task["taskId"] for task in pending["tasks"]] == newest
+        assert pending["more"] == 3
+        (waiting,) = (await emceepee.says("await_activity"))["pending_server"]
+        assert [task["taskId"] for task in waiting["working_tasks"]] == newest
+        assert (waiting["server"], waiting["more"]) == ("raw", 3)
+        status = await emceepee.status("raw")
+        assert [task["taskId"] for task in status["tasks"]] == newest
+        assert (status["server"]["working_tasks"], status["more"]) == (len(tasks) + 1, 3)
+        assert len((await emceepee.says("list_tasks"))["tasks"]) == len(tasks) + 1
 
 
 async def test_there_is_a_limit_of_working_tasks(connect: Open, journal: Journal) -> None:
