@@ -36,10 +36,10 @@ ARGUMENTS: dict[str, Json] = {
 }
 MORE = 60 * 1024 * 1024
 """Bytes; what is not counted takes several times as many."""
-MANY = 1500
+MANY = 900
 QUIET = 20
 """Looks, twenty a second."""
-BATCH, BATCHES = 100, 40
+BATCH, BATCHES = 100, 30
 
 
 async def ask(lines: Lines, request_id: str, tool: str, /, **arguments: object) -> None:
