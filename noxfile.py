@@ -132,6 +132,16 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def lowest(session: nox.Session) -> None:
+    """The oldest of all that we say we work with. pip cannot look for that, uv can."""
+    session.install("uv")
+    oldest = ("uv", "pip", "install", "--resolution=lowest-direct")
+    session.run(*oldest, ".", *group("tests"), external=True)
+    session.run("python", "-m", "pip", "list")
+    session.run("pytest", "-n", "auto", "-m", "not (races or faults or conformance or foreign)")
+
+
+@nox.session(default=False)
 def upstream(session: nox.Session) -> None:
     """The newest of all that we depend on, without our caps: what the next upgrade would break."""
     wanted = [re.sub(r",<.*", "", each) for each in PROJECT["project"]["dependencies"]]

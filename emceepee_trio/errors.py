@@ -1,7 +1,8 @@
-"""Every exception we raise, each with the fact it states and its error code.
+"""What clients are told when something does not work out: each fact with its error code.
 
 A :class:`ToolError` is what a client sees as ``{"error": {"code", "message", "details"?}}``.
-Its message says what happened *and* what to do next. Nothing here knows about trio or MCP.
+Its message says what happened *and* what to do next. What only modules of ours tell each other is
+theirs. Nothing here knows about trio or MCP.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 
 
 class EmceepeeError(Exception):
-    """Anything we raise on purpose."""
+    """Its words are for people, and tell no secrets."""
 
 
 class ToolError(EmceepeeError):
