@@ -192,6 +192,19 @@ async def test_a_stream_that_breaks_off_is_told_in_these_words() -> None:
             assert told.error.message.startswith(sdk.BROKE_OFF)
 
 
+async def test_a_stream_that_ends_before_it_names_an_endpoint_is_a_runtime_error() -> None:
+    async def cut(request: Request, reply: Reply) -> bool:
+        await reply.events()
+        await reply.end()
+        return True
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(spoil=cut)) as server:
+            with pytest.RaisesGroup(RuntimeError, flatten_subgroups=True, allow_unwrapped=True):
+                async with transport("sse", server, Watched()):
+                    raise AssertionError("it named none")
+
+
 # The SDK's dispatcher.
 
 

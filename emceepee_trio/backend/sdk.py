@@ -23,6 +23,8 @@ from mcp.shared._httpx_utils import next_request_within_origin
 #   a hook may replace (`posts.Body`). Without that no body has a bound.
 # - The dispatcher takes `request_id` and `cancel_on_abandon` of `CallOptions` at their word. Or
 #   nobody would know which call progress is of, and each would be cancelled twice.
+# - The old transport raises a RuntimeError if its stream ends before it names an endpoint, and
+#   nothing else does in there (`http._open_sse`).
 
 CLOSED = "Connection closed"
 """The dispatcher's words for calls whose connection is gone; the code alone is also a peer's."""

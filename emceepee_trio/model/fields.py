@@ -88,12 +88,16 @@ def _with_marks(cls: type, found: list[attrs.Attribute[Any]]) -> list[attrs.Attr
 
 
 def _with_its_marks(a: attrs.Attribute[Any], hint: Any) -> attrs.Attribute[Any]:
-    if get_origin(hint) is not Annotated:
-        return a.evolve(type=hint)
-    bare, *marks = get_args(hint)
+    bare, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if _has_marks(bare):
+        raise TypeError(f"{a.name}: marks are read around the whole annotation, not inside of it")
     said = {k: v for mark in marks for k, v in attrs.asdict(mark).items() if v is not None}
     shown = a.repr and not said.get("secret")
     return a.evolve(type=bare, repr=shown, metadata={**a.metadata, **said})
+
+
+def _has_marks(hint: Any) -> bool:
+    return get_origin(hint) is Annotated or any(map(_has_marks, get_args(hint)))
 
 
 if TYPE_CHECKING:

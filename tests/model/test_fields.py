@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import attrs
 import pytest
@@ -28,6 +28,13 @@ class Base:
 class Derived(Base):
     plain: Annotated[int, Bounds(1, 9)] = 5
     other: Annotated[tuple[str, ...], Secret()] = attrs.field(default=(), kw_only=True)
+
+
+INSIDE = [
+    tuple[Annotated[int, Bounds(1, 9)], ...],
+    Annotated[int, Bounds(1, 9)] | None,
+    Annotated[dict[str, Annotated[int, Bounds(1, 9)]], Doc("Numbers.")],
+]
 
 
 @attrs.frozen
@@ -88,6 +95,25 @@ def test_marks_that_nobody_has_read_are_refused() -> None:
     for read in (fields_of, json_schema, lambda cls: structure({"number": 100}, cls)):
         with pytest.raises(TypeError, match="Unread is not made by"):
             read(Unread)
+
+
+@pytest.mark.parametrize("hint", INSIDE, ids=str)
+def test_marks_where_nobody_would_look_are_refused(hint: Any) -> None:
+    with pytest.raises(TypeError, match=r"number: .* not inside"):
+        frozen(type("Odd", (), {"__annotations__": {"number": hint}}))
+
+
+def test_no_class_shows_its_secrets() -> None:
+    for cls in {cls for tool in all_tools() for cls in classes(tool.arguments)} | classes(Config):
+        for a in fields_of(cls):
+            assert a.repr is not a.metadata.get("secret", False)
+
+
+def classes(cls: Any) -> set[Any]:
+    """That one and those in it."""
+    if attrs.has(cls):
+        return {cls}.union(*(classes(a.type) for a in fields_of(cls)))
+    return set().union(*map(classes, get_args(cls)))
 
 
 @pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
