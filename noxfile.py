@@ -136,7 +136,7 @@ def lowest(session: nox.Session) -> None:
     """The oldest of all that we say we work with. pip cannot look for that, uv can."""
     session.install("uv")
     oldest = ("uv", "pip", "install", "--resolution=lowest-direct")
-    session.run(*oldest, ".", *group("tests"), external=True)
+    session.run(*oldest, ".", *group("tests"))
     session.run("python", "-m", "pip", "list")
     session.run("pytest", "-n", "auto", "-m", "not (races or faults or conformance or foreign)")
 
