@@ -50,6 +50,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "logs": 500,
             "log_bytes": 16 * 1024,
             "message": 16 * mib,
+            "values": 1_000_000,
             "body": 4 * mib,
         },
         "health": {"interval_ms": 120_000},
