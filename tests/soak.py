@@ -3,7 +3,8 @@
 ``python tests/soak.py [MINUTES]``, or ``nox -s soak -- [MINUTES]``. In each round clients come over
 HTTP, do whatever clients do, hang up in the middle, join again and leave, while programs of theirs
 are killed and a server behind a URL comes and goes. After each round, when the last session has
-ended, the daemon is measured; the last round has to look like the first one.
+ended, the daemon is measured; the last round has to look like the first one. Shown is also for how
+long all had to wait for one task, at most; the soak fails if that was too long (`served` sees it).
 """
 
 from __future__ import annotations
@@ -199,6 +200,12 @@ class Soak:
         with self.daemon.request("GET", "/status") as response:
             return len(json.loads(response.read())["sessions"])
 
+    def longest_step(self) -> int:
+        """Milliseconds of processor time, since its start."""
+        with self.daemon.request("GET", "/status") as response:
+            longest: int = json.loads(response.read())["slow_steps"]["longest_ms"]
+        return longest
+
     def measure(self) -> Sample:
         proc = Path("/proc", str(self.pid))
         pages = int((proc / "statm").read_text().split()[1])
@@ -289,13 +296,16 @@ async def run(minutes: int) -> bool:
             with serve(folder, "--config", str(path), command=command) as served:
                 daemon = Daemon.find(served.url, folder)
                 soak = Soak(daemon, served.pid, served.url, counted)
-                print(f"{'round':>6}{'memory MB':>11}{'files':>7}{'processes':>11}{'tasks':>7}")
+                print(
+                    f"{'round':>6}{'memory MB':>11}{'files':>7}{'processes':>11}{'tasks':>7}"
+                    f"{'step ms':>9}"
+                )
                 for number in range(max(2, minutes)):
                     sample = await one_round(soak, web, number)
                     samples.append(sample)
                     print(
                         f"{number + 1:6}{sample.memory / 2**20:11.1f}{sample.files:7}"
-                        f"{sample.children:11}{sample.tasks:7}",
+                        f"{sample.children:11}{sample.tasks:7}{soak.longest_step():9}",
                         flush=True,
                     )
     print(", ".join(f"{count} {what}" for what, count in soak.done.most_common()))
