@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import logs
-from .common import Usage, add_config_options, add_log_options, read_config
+from .common import Usage, add_config_options, add_log_options, keep_imported, read_config
 
 if TYPE_CHECKING:
     from ..daemon import Settings
@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
         state = options.state_dir or state_directory()
         return Settings(config, find(config.http, options.token_file, state))
 
+    keep_imported()
     try:
         trio.run(run_daemon, binds, read, _announce)
     except (BadToken, CannotListen, Insecure) as error:

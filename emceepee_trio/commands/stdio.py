@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .. import logs
-from .common import add_config_options, add_log_options, read_config
+from .common import add_config_options, add_log_options, keep_imported, read_config
 
 HELP = "one session on stdin and stdout, for clients that start their servers themselves"
 
@@ -23,4 +23,5 @@ def run(options: argparse.Namespace) -> int:
 
     from ..front.stdio import serve_stdio
 
+    keep_imported()
     return 0 if trio.run(serve_stdio, config) else 1

@@ -200,6 +200,13 @@ SESSION = (
         "        self._collected = 0.0\n",
         "waits/test_watchdog.py",
     ),
+    mutant(
+        "everybody waits until garbage was looked for in all that was imported",
+        "commands/common.py",
+        "    gc.freeze()\n",
+        "    pass\n",
+        "commands/test_common.py",
+    ),
     # The log
     mutant(
         "what waits for who does not read the log has no bound",
