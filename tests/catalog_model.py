@@ -13,7 +13,8 @@ from mcp import MCPError
 
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.catalog import SOURCES, Catalog, Entries, List
-from emceepee_trio.backend.client import Client, closed
+from emceepee_trio.backend.client import Client
+from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
@@ -74,7 +75,7 @@ class Peer:
 
     async def request(self, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
         if self.is_over:
-            raise closed()
+            raise Unanswered
         name = METHODS[method]
         if params is None:
             fetch = self.new_fetch(name, self)
@@ -95,7 +96,7 @@ class Peer:
         self.is_over = True
         for fetch in self.fetches:
             assert fetch.asked is not None
-            fetch.asked.fail(closed())
+            fetch.asked.fail(Unanswered())
 
 
 @attrs.define(eq=False)

@@ -24,7 +24,7 @@ from ..waits.firewall import Firewall, begin
 from ..waits.slot import Slot
 from .callbacks import Host, Params
 from .catalog import Catalog
-from .client import Client, NotRun
+from .client import Client
 from .comeback import Comeback, Lost
 from .failures import Failure
 from .health import Health
@@ -33,6 +33,7 @@ from .process import PATIENCE, Exit, Process
 from .retries import Retries
 from .shared import Shared
 from .wishes import Wishes
+from .witness import NotRun
 
 T = TypeVar("T")
 

@@ -43,7 +43,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params
 from .http import HttpTransport
 from .posts import Post, as_post
-from .sdk import BROKE_OFF, CLOSED
+from .witness import BrokeOff, NotRun, Unanswered, Witness
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 CAPABILITIES: dict[str, Any] = {
@@ -85,28 +85,6 @@ class Negotiated:
         return self.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def closed() -> MCPError:
-    """The connection is gone, in the dispatcher's words."""
-    return MCPError(code=CONNECTION_CLOSED, message=CLOSED)
-
-
-class NotRun(MCPError):
-    """The connection is gone, and the backend has said that it did not run this request."""
-
-    def __init__(self) -> None:
-        super().__init__(code=CONNECTION_CLOSED, message=CLOSED)
-
-
-def closed_under(error: MCPError) -> bool:
-    """Whether the dispatcher says so itself: peers send the same code for errors of their own."""
-    return error.error.code == CONNECTION_CLOSED and error.error.message == CLOSED
-
-
-def broke_off(error: MCPError) -> bool:
-    """Whether the HTTP transport says so of the stream that should have carried the answer."""
-    return error.error.code == CONNECTION_CLOSED and error.error.message.startswith(BROKE_OFF)
-
-
 @attrs.define(eq=False)
 class Client:
     """Callable from any task; its lifetime belongs to `connect.open_client`."""
@@ -114,7 +92,7 @@ class Client:
     dispatcher: JSONRPCDispatcher[Any]
     callbacks: Callbacks
     negotiated: Negotiated
-    over: Over
+    witness: Witness
     http: HttpTransport | None = None
     log_level: str = DEFAULT_LOG_LEVEL
     on_answer: Callable[[], None] | None = attrs.field(default=None, init=False)
@@ -127,6 +105,11 @@ class Client:
     )
     _under_way: int = attrs.field(default=0, init=False)
     _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    @property
+    def over(self) -> Over:
+        """Of its transport."""
+        return self.witness.over
 
     async def request(
         self,
@@ -182,7 +165,7 @@ class Client:
         self._under_way += 1
         post = Post(request_id)
         try:
-            with as_post(post):
+            with as_post(post), self.witness.asking(request_id):
                 result = await self.dispatcher.send_raw_request(method, body or None, options)
         except trio.Cancelled:
             gone = {"requestId": request_id, "reason": "no longer wanted"}
@@ -192,11 +175,9 @@ class Client:
         except MCPError as error:
             if self.http is not None and request_id in self.http.not_run:
                 raise NotRun from None
-            if closed_under(error):
-                self.over.set()  # before we tell: whoever hears of a loss finds it published
-            if not broke_off(error):
+            if not (post.broke_off and error.error.code == CONNECTION_CLOSED):
                 raise
-            half = error
+            half = BrokeOff(error.error.code, error.error.message)
         else:
             if self.on_answer is not None:
                 self.on_answer()
@@ -209,7 +190,7 @@ class Client:
             if not self._under_way:
                 self._idle.set()
         await self.check()  # only the stream of this answer broke off, or its server is gone
-        raise closed() if self.over.is_set() else half
+        raise Unanswered if self.over.is_set() else half
 
     async def check(self) -> str | None:
         """Ask the backend whether it is there; what is wrong if it does not say so.
@@ -218,11 +199,10 @@ class Client:
         """
         method = "server/discover" if self.negotiated.is_modern else "ping"
         body, options = self._envelope(method, {}, None)
+        options |= {"request_id": next(self._ids), "cancel_on_abandon": False}
         with trio.move_on_after(CHECK):
             try:
-                await self.dispatcher.send_raw_request(
-                    method, body or None, options | {"cancel_on_abandon": False}
-                )
+                await self.dispatcher.send_raw_request(method, body or None, options)
             except MCPError:
                 status = self.http.status if self.http is not None else None
                 if status is not None and status >= 500:
@@ -286,7 +266,7 @@ class Client:
                     asking.start_soon(answer, key, request.get("method"), request.get("params"))
             watching.cancel_scope.cancel("all are answered")
         if self.over.is_set():
-            raise closed()
+            raise Unanswered
         if refused:
             raise refused[0]
         return answers

@@ -6,8 +6,9 @@ leaves it, uncancelled if the backend shall hear of it (a DELETE, the end of its
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ import anyio
 import attrs
 import trio
 from mcp import MCPError
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, JSONRPCError, JSONRPCResponse
@@ -30,11 +32,12 @@ from ..errors import ConnectFailed
 from ..model.brief import brief
 from ..model.intake import Measure
 from .callbacks import Callbacks, Over
-from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, closed_under, modern_meta
+from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, modern_meta
 from .http import HttpTransport, open_http
 from .process import Process, open_process
 from .shared import Era, Shared
 from .spec import child_environment, command_line
+from .witness import Unanswered, Witness
 
 PROBE = 2.0
 """Seconds a stdio server has to answer `server/discover` before it is taken for an older one. An
@@ -119,12 +122,13 @@ async def _open_connection(
     over = callbacks.renew()
     async with open_streams() as streams:
         on_streams(streams)
-        reads, writes = _Reads(streams.reads, over), _Writes(streams.writes, over)
+        witness = Witness(over)
+        reads, writes = _Reads(streams.reads, witness), _Writes(streams.writes, over)
         dispatcher = JSONRPCDispatcher[Any](reads, writes)
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
-            negotiated = await _negotiate(dispatcher, era, streams.process)
-            client = Client(dispatcher, callbacks, negotiated, over, streams.http)
+            negotiated = await _negotiate(_Asking(dispatcher, witness), era, streams.process)
+            client = Client(dispatcher, callbacks, negotiated, witness, streams.http)
             if streams.http is not None:
                 streams.http.on_over = over.set
             if not negotiated.is_modern:
@@ -185,7 +189,7 @@ class _Reads:
     """A transport's messages; says that they are over before the dispatcher fails the calls."""
 
     _inner: Any
-    _over: Over
+    _witness: Witness
 
     @property
     def last_context(self) -> Any:
@@ -201,17 +205,17 @@ class _Reads:
         return self
 
     async def __anext__(self) -> Any:
-        try:
-            return await self._inner.__anext__()
-        except StopAsyncIteration:
-            self._over.set()
-            raise
+        item = await self._inner.__anext__()
+        self._witness.read(item)
+        return item
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        # Nobody reads any more, and this is the last that happens before the calls fail for it.
+        self._witness.over.set()
         await self._inner.__aexit__(*exc)  # noqa: ASYNC102 - as it does itself
 
 
@@ -225,16 +229,23 @@ class _Writes:
 
     async def send(self, item: SessionMessage) -> None:
         if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            await self._inner.send(item)
+            await self._send(item)
             return
         if self._unread >= UNREAD:
             self._over.set(f"did not read {UNREAD} answers to its requests")
             raise anyio.BrokenResourceError  # for the dispatcher: drop it
         self._unread += 1
         try:
-            await self._inner.send(item)
+            await self._send(item)
         finally:
             self._unread -= 1
+
+    async def _send(self, item: SessionMessage) -> None:
+        try:
+            await self._inner.send(item)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._over.set()  # who hears of the loss finds it published
+            raise
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -247,45 +258,60 @@ class _Writes:
         await self._inner.__aexit__(*exc)  # noqa: ASYNC102 - as it does itself
 
 
-async def _negotiate(
-    dispatcher: JSONRPCDispatcher[Any], era: Era | None, process: Process | None
-) -> Negotiated:
+@attrs.define(eq=False)
+class _Asking:
+    """Requests before there is a client."""
+
+    _dispatcher: JSONRPCDispatcher[Any]
+    _witness: Witness
+    _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+
+    async def ask(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
+        request_id = next(self._ids)
+        options: CallOptions = {"request_id": request_id, "cancel_on_abandon": False}
+        if headers:
+            options["headers"] = {name.replace("_", "-"): text for name, text in headers.items()}
+        with self._witness.asking(request_id):
+            return await self._dispatcher.send_raw_request(method, params, options)
+
+
+async def _negotiate(asking: _Asking, era: Era | None, process: Process | None) -> Negotiated:
     if era == "handshake":
-        return await _initialize(dispatcher)
+        return await _initialize(asking)
     if era == "modern":
-        return await _discover(dispatcher)
+        return await _discover(asking)
     discovered = None
     # A bound only where silence is an answer; over HTTP an unknown method gets a status.
     with trio.move_on_after(PROBE if process is not None else math.inf):
         try:
-            discovered = await _discover(dispatcher)
+            discovered = await _discover(asking)
         except MCPError as error:
-            if closed_under(error) and process is not None:
+            if isinstance(error, Unanswered) and process is not None:
                 raise _DiedOfProbe from None
         except ConnectFailed:
             pass
     if discovered is not None:
         return discovered
     try:
-        return await _initialize(dispatcher)
+        return await _initialize(asking)
     except MCPError as error:
-        if closed_under(error) and process is not None and process.failure is None:
+        lost = isinstance(error, Unanswered)
+        if lost and process is not None and process.failure is None:
             raise _DiedOfProbe from None
         if error.error.code != UNSUPPORTED_PROTOCOL_VERSION:
             raise
         # It did understand the probe, but was slow to say so.
-        return await _discover(dispatcher)
+        return await _discover(asking)
 
 
-async def _initialize(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
-    result = await dispatcher.send_raw_request(
+async def _initialize(asking: _Asking) -> Negotiated:
+    result = await asking.ask(
         "initialize",
         {
             "protocolVersion": LATEST_HANDSHAKE_VERSION,
             "capabilities": CAPABILITIES,
             "clientInfo": CLIENT_INFO,
         },
-        {"cancel_on_abandon": False},
     )
     chosen = result.get("protocolVersion")
     if not isinstance(chosen, str) or chosen not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -301,16 +327,10 @@ async def _initialize(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
     )
 
 
-async def _discover(dispatcher: JSONRPCDispatcher[Any]) -> Negotiated:
-    wanted = LATEST_MODERN_VERSION
-    result = await dispatcher.send_raw_request(
-        "server/discover",
-        {"_meta": modern_meta(wanted)},
-        {
-            "cancel_on_abandon": False,
-            "headers": {"mcp-protocol-version": wanted, "mcp-method": "server/discover"},
-        },
-    )
+async def _discover(asking: _Asking) -> Negotiated:
+    wanted, method = LATEST_MODERN_VERSION, "server/discover"
+    params = {"_meta": modern_meta(wanted)}
+    result = await asking.ask(method, params, mcp_protocol_version=wanted, mcp_method=method)
     offered = result.get("supportedVersions")
     mutual = [v for v in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and v in offered]
     if not mutual:

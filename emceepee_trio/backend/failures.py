@@ -15,10 +15,10 @@ from mcp import MCPError
 from ..config import Server
 from ..errors import ConnectFailed, Denied, LimitReached, ToolError
 from ..model.last_words import reason
-from .client import closed_under
 from .connect import Streams
 from .http import describe
 from .network import Refused
+from .witness import Unanswered
 
 NOT_A_BUG = (
     MCPError,
@@ -94,7 +94,7 @@ def explain(
     if process is not None and process.failure is not None:
         return Failure(process.failure, details)
     if isinstance(error, MCPError):
-        if not closed_under(error):
+        if not isinstance(error, Unanswered):
             refusal = error.error
             details |= {"code": refusal.code, "message": _cut(refusal.message)}
             as_ = f" (HTTP status {status})" if status is not None else ""
@@ -118,9 +118,9 @@ def explain(
 def _cause(group: BaseExceptionGroup[Exception]) -> Exception | None:
     """The first that is more than an echo of another."""
     leaves = list(_leaves(group))
-    echoes = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+    echoes = (anyio.BrokenResourceError, anyio.ClosedResourceError, Unanswered)
     for error in leaves:
-        if not (isinstance(error, echoes) or (isinstance(error, MCPError) and closed_under(error))):
+        if not isinstance(error, echoes):
             return error
     return leaves[0] if leaves else None
 

@@ -17,7 +17,8 @@ from mcp import MCPError
 
 from ..waits.slot import Slot
 from .callbacks import LIST_CHANGED, Params
-from .client import Client, closed
+from .client import Client
+from .witness import Unanswered
 
 AGAIN = 1.0
 """Seconds from the end of a stream to the next request."""
@@ -78,7 +79,7 @@ class Listening:
                 return await stream.answered.wait_result()
             self._renew.set()
             await self._renewed.wait()
-        raise closed()
+        raise Unanswered
 
     async def _listen(self, stream: _Stream) -> None:
         filters: dict[str, Any] = {
@@ -105,7 +106,7 @@ class Listening:
                 if self._current is stream:
                     self._renew.set()
         finally:
-            stream.answered.fail(closed())
+            stream.answered.fail(Unanswered())
 
     def _acknowledged(self, params: Params) -> None:
         if self._current is not None:

@@ -50,6 +50,8 @@ class Post:
     """Of a request; everything else wants no answer."""
     is_initialize: bool = False
     abandoned: bool = attrs.field(default=False, init=False)
+    broke_off: bool = attrs.field(default=False, init=False)
+    """The last stream that could have carried its answer has ended."""
     _scope: trio.CancelScope | None = attrs.field(default=None, init=False)
 
     def abandon(self) -> None:
@@ -148,6 +150,8 @@ class Body(httpx2.AsyncByteStream):
     # Not a generator: the SDK leaves its loops in the middle, and nobody would close it.
     def __aiter__(self) -> AsyncIterator[bytes]:
         self._chunks = aiter(self._inner)
+        if self._post is not None and self._kind == "events":
+            self._post.broke_off = False
         return self
 
     async def __anext__(self) -> bytes:
@@ -166,8 +170,11 @@ class Body(httpx2.AsyncByteStream):
                     return await self._whole(self._post)
                 case _:
                     return await self._next_chunk()
-        except httpx2.RequestError as error:
-            self._failed(error)
+        except (StopAsyncIteration, httpx2.RequestError) as error:
+            if self._post is not None and self._kind == "events":
+                self._post.broke_off = True
+            if isinstance(error, httpx2.RequestError):
+                self._failed(error)
             raise
 
     async def _next_chunk(self) -> bytes:

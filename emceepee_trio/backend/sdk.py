@@ -1,4 +1,4 @@
-"""What we use of the SDK's client beyond what it promises: private names, its words, its habits.
+"""What we use of the SDK's client beyond what it promises: private names, and its habits.
 
 All of it is here, each with its reason, so that an upgrade is a look at one page.
 ``tests/test_foundations.py`` asserts each, since most would break in silence: a bound that no
@@ -25,11 +25,9 @@ from mcp.shared._httpx_utils import next_request_within_origin
 #   nobody would know which call progress is of, and each would be cancelled twice.
 # - The old transport raises a RuntimeError if its stream ends before it names an endpoint, and
 #   nothing else does in there (`http._open_sse`).
-
-CLOSED = "Connection closed"
-"""The dispatcher's words for calls whose connection is gone; the code alone is also a peer's."""
-BROKE_OFF = "SSE stream"
-"""How the HTTP transport begins to say that a stream ended before the answer that it owed."""
+# - The dispatcher leaves the stream that it reads before it fails the calls for that
+#   (`connect._Reads`). Without that they would fail before their loss is told.
+# - A stream that ended before the answer that it owed is told with the code of a closed connection.
 
 LOGGERS = ("mcp.client.sse", "mcp.client.streamable_http")
 """What they say of peers, with tracebacks and whole URLs, is told to us as errors as well."""

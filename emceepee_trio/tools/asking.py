@@ -16,7 +16,8 @@ from mcp_types import INVALID_PARAMS
 
 from ..backend.backend import Backend
 from ..backend.catalog import Entries, List
-from ..backend.client import Client, NotRun, broke_off, closed_under
+from ..backend.client import Client
+from ..backend.witness import BrokeOff, NotRun, Unanswered
 from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
 from ..model.states import BackendState
 from ..waits.firewall import Firewall, begin
@@ -45,13 +46,13 @@ def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
             "get_server_status tells more",
             {"may_have_run": False},
         )
-    if broke_off(error):
+    if isinstance(error, BrokeOff):
         return ServerDisconnected(
             f"server {server!r} broke off before it answered {what}; the outcome is unknown, it "
             "may have run. The server itself is still there",
             {"may_have_run": True},
         )
-    if closed_under(error):
+    if isinstance(error, Unanswered):
         return ServerDisconnected(
             f"server {server!r} was lost before it answered {what}; the outcome is unknown, it may "
             "have run. await_activity tells when the server is back",

@@ -11,7 +11,8 @@ import regex
 from mcp import MCPError
 
 from ..backend.backend import Backend
-from ..backend.client import Client, NotRun
+from ..backend.client import Client
+from ..backend.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
     MAX_FULL_TOOLS_BYTES,

@@ -12,8 +12,8 @@ import pytest
 import trio
 from mcp import MCPError
 
-from emceepee_trio.backend.client import closed
 from emceepee_trio.backend.failures import LONGEST, NOT_A_BUG, Failure, explain
+from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.config import Reconnect, Retry, Server
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.states import BackendState
@@ -216,7 +216,7 @@ def explained(*errors: Exception, server: Server = STDIO) -> Failure:
 
 def test_the_echo_of_an_error_does_not_hide_it() -> None:
     cause = httpx2.ConnectError("connection refused")
-    echoes = [closed(), anyio.BrokenResourceError(), anyio.ClosedResourceError()]
+    echoes = [Unanswered(), anyio.BrokenResourceError(), anyio.ClosedResourceError()]
     failure = explained(*echoes, ExceptionGroup("", [cause]), server=HTTP)
     assert failure.message == "cannot reach http://localhost/mcp?key=***: connection refused"
     assert explained(*echoes).message == "closed the connection before it answered"

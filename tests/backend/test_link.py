@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from mcp import MCPError
 
-from emceepee_trio.backend.client import closed_under
+from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.config import Limits, Reconnect, Retry
 from emceepee_trio.model.events import (
     Happening,
@@ -46,7 +46,7 @@ async def seen_by_a_call(it: Running, tool: str, **arguments: Any) -> list[Happe
     with pytest.raises(MCPError) as caught:
         await it.call(tool, **arguments)
     seen = it.host.happened[before:]
-    assert closed_under(caught.value), caught.value
+    assert isinstance(caught.value, Unanswered), caught.value
     assert it.backend.client is None
     assert it.backend.state is BackendState.RECONNECTING
     return seen
@@ -85,7 +85,7 @@ async def test_all_calls_of_a_child_that_is_killed_fail_at_once(journal: Journal
             os.kill(it.backend.process.pid, signal.SIGKILL)
     assert len(failed) == 5
     for error, story in failed:
-        assert closed_under(error)
+        assert isinstance(error, Unanswered)
         assert story[-2:] == ["process_crashed", "server_disconnected"]
     crash = it.host.all(ProcessCrashed)[0]
     assert (crash.exit_code, crash.signal) == (None, "SIGKILL")

@@ -11,7 +11,7 @@ import trio.testing
 from mcp import MCPError
 
 from emceepee_trio.backend import listening as module
-from emceepee_trio.backend.client import closed_under
+from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.config import Limits, Retry
 from emceepee_trio.model.events import ServerDisconnected
 from fake_backends import Journal, raw
@@ -132,7 +132,7 @@ async def test_who_waits_for_an_agreement_hears_of_the_end(when: str) -> None:
             async def wait() -> None:
                 with pytest.raises(MCPError) as caught:
                     await follow(it, *(["raw://text"] if when == "waiting" else []))
-                assert closed_under(caught.value)
+                assert isinstance(caught.value, Unanswered)
 
             await server.wait_for("subscriptions/listen")
             nursery.start_soon(wait)

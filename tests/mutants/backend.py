@@ -23,9 +23,16 @@ BACKEND = (
     mutant(
         "the loss of a connection is noticed by calls and told to nobody",
         "backend/connect.py",
-        "        except StopAsyncIteration:\n            self._over.set()\n            raise\n",
-        "        except StopAsyncIteration:\n            raise\n",
+        "        self._witness.over.set()\n        await",
+        "        await",
         "races/test_backend_machine.py",
+    ),
+    mutant(
+        "what a server has answered as its connection ended is taken for a loss",
+        "backend/witness.py",
+        "            if request_id in self._waiting and self.over.is_set():\n",
+        "            if self.over.is_set():\n",
+        "backend/test_witness.py::test_what_was_answered_in_the_tick_of_the_loss_was_answered",
     ),
     mutant(
         "who waits for a server that is removed is forgotten",

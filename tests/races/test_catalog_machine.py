@@ -12,7 +12,7 @@ from mcp_types import METHOD_NOT_FOUND
 
 from catalog_model import ALLOWED, PATIENCE, Fetch, Peer, Reader, current_reader
 from emceepee_trio.backend.catalog import Catalog, Entries, List
-from emceepee_trio.backend.client import closed
+from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.errors import ExecutionFailed
 from trio_machine import TrioMachine, more
 
@@ -64,7 +64,7 @@ class Library(TrioMachine):
         """These ask now, for one list; *begun* is how many fetches there were before."""
         for reader in [r for r in readers if r.peer and r.peer.is_over and r.fate is not None]:
             # Its connection went while it waited for the fetch of another.
-            self.check(reader, "refused", closed())
+            self.check(reader, "refused", Unanswered())
             readers.remove(reader)
         if not readers:
             assert len(self.fetches) == begun
