@@ -56,7 +56,7 @@ class Writer:
             self._waiting.append(data)
             self._size += len(data)
             self._news.put(None)
-            if self._thread is None and not self._is_closing:
+            if not self._is_closing and (self._thread is None or not self._thread.is_alive()):
                 self._start()
 
     def _start(self) -> None:
