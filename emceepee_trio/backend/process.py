@@ -42,6 +42,8 @@ TEXT_LINE = 16 * 1024
 """Bytes. Noise is cut there; longer lines of stderr come in pieces."""
 BREATH = 32
 """Lines that are handled before others have their turn; a pipe holds tens of thousands."""
+PAUSE = 0.002
+"""Seconds of that turn, if the lines were no messages: who prints without end waits for us."""
 CHUNK = 64 * 1024
 """Bytes read at once, which is what a pipe holds by default."""
 LEFT_OVER = 1024 * 1024
@@ -170,7 +172,7 @@ class Process:
             for n, line in enumerate(lines.feed(chunk), 1):
                 self._on_stderr(text(line))
                 if n % BREATH == 0:
-                    await trio.lowlevel.checkpoint()
+                    await self._breathe(PAUSE)
         if line := lines.rest():
             self._on_stderr(text(line))
         self._stderr_read.set()
@@ -199,12 +201,19 @@ class Process:
                 if len(line) > most:
                     self.failure = f"message too long (limit {most} bytes)"
                     return
-                await self._take(line)
+                is_noise = not await self._take(line)
                 if n % BREATH == 0:
-                    await trio.lowlevel.checkpoint()
+                    await self._breathe(PAUSE if is_noise else 0)
         await self._take(lines.rest())
 
-    async def _take(self, line: bytes) -> None:
+    async def _breathe(self, pause: float) -> None:
+        if self.exit is None:
+            await trio.sleep(pause)
+        else:  # somebody waits for its last words
+            await trio.lowlevel.checkpoint()
+
+    async def _take(self, line: bytes) -> bool:
+        """Whether it is one of ours."""
         said = await in_slices(parse(line, self._measure))
         if said.why_not is not None:
             self._on_noise(text(line[:TEXT_LINE]))
@@ -213,6 +222,7 @@ class Process:
                 self._parsed.send_nowait(message)  # as a rule somebody waits for it
             except trio.WouldBlock:
                 await self._parsed.send(message)
+        return said.why_not is None
 
     async def _write_stdin(self) -> None:
         """The only writer, so that a cancelled sender leaves either a whole line or none."""

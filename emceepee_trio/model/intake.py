@@ -15,7 +15,7 @@ from __future__ import annotations
 import codecs
 import re
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -31,7 +31,7 @@ and what peers say goes into objects of ours."""
 DIGITS = 308
 """Of one number, in a row: with more of them it may be more than a float can hold."""
 SLICE = 32 * 1024
-"""Bytes that are gone through, or parsed, in one step, unless a string is longer."""
+"""Bytes that are gone through, or parsed, in one step; twice as many at the most."""
 PAIRINGS = 4
 """Times that what is opened and closed at once is left out before the rest is gone through."""
 OUTLINES = 100
@@ -48,6 +48,14 @@ _MEMBER = re.compile(
     rb'"(id|method|result|error)"\s{0,100}+:\s{0,100}+'
     rb'(?:(-?\d{1,15})(?:\.0{1,15})?(?=\s{0,100}[,}])|("[^"\\\x00-\x1f]{0,200}")|)'
 )
+_PIECE = re.compile(
+    rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}"
+    rb"(?:\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?=.{6})(?!\\u[dD][c-fC-F])))*+",
+    re.DOTALL,
+)
+"""Of the inside of a string, whole characters."""
+_PAIR = 12
+"""Bytes of a character in two escapes."""
 _LONGEST_MEMBER = 1024
 """Bytes, and more than such a match can have."""
 
@@ -102,6 +110,11 @@ class Gauge:
     values: int = attrs.field(default=0, init=False)
     """Commas and opening brackets: so a list or an object counts twice, but for the first."""
     in_string: bool = attrs.field(default=False, init=False)
+    long: tuple[int, int] | None = attrs.field(default=None, init=False)
+    """Where a string began and ended that has ended in the last part, if it is a long one."""
+    _fed: int = attrs.field(default=0, init=False)
+    _began: int = attrs.field(default=0, init=False)
+    """Where the string did that is open."""
     _escape: bytes = attrs.field(default=b"", init=False)
     """A backslash at the end of the last part: what follows belongs to it."""
     _digits: bytes = attrs.field(default=b"", init=False)
@@ -115,6 +128,10 @@ class Gauge:
         shift, self._escape = len(self._escape), b"\\" if text.endswith(b"\\") else b""
         pieces = text.split(b'"')
         first, position, cut = int(self.in_string), len(text), None
+        base, self.long = self._fed - shift, None
+        self._fed += len(part)
+        if self.in_string and len(pieces) > 1 and base + len(pieces[0]) - self._began > SLICE:
+            self.long = self._began, base + len(pieces[0])
         for n in reversed(range(len(pieces))):
             position -= len(pieces[n])
             if n % 2 == first and (comma := pieces[n].rfind(b",") + 1):
@@ -124,7 +141,10 @@ class Gauge:
                 pieces[n], first = pieces[n][comma:], n
                 break
             position -= 1
+        end = len(pieces[-1])
         self._go_through(b"".join(pieces[first::2]))
+        if len(pieces) > 1:
+            self._began = base + len(text) - end
         if len(pieces) % 2 == 0:
             self.in_string = not self.in_string
         return cut
@@ -205,26 +225,31 @@ def check_text(text: str, values: int) -> None:
             measure.check(gauge)
 
 
-_BEGIN, _END = (secrets.token_hex(12) for _ in range(2))
-"""In a part, these stand for what came before it, and for what comes after. No peer knows them."""
+_BEGIN, _END, _LONG = (secrets.token_hex(12) for _ in range(3))
+"""In a part, these stand for what came before it, what comes after it, and, with a number, for a
+long string. No peer knows them."""
 
 
 def _read_in_parts(text: bytes, measure: Measure, loads: Callable[[str], Any]) -> Steps[Any]:
     gauge, spine = Gauge(), _Spine(loads)
-    begin = 0
+    part, begin = b"", 0  # what is not parsed yet: this, and what comes from there on
     for start in range(0, len(text), SLICE):
         if start:
             yield
         cut = gauge.feed(text[start : start + SLICE])
         measure.check(gauge)
+        if gauge.long is not None:
+            first, last = gauge.long
+            name = yield from spine.keep(text, first, last)
+            part, begin = part + text[begin:first] + name, last
         if cut is not None and start + SLICE < len(text):
             yield
             end = start + cut.position
-            spine.grow(text[begin:end], cut)
-            begin = end
+            spine.grow(part + text[begin:end], cut)
+            part, begin = b"", end
     if begin:
         yield
-    return spine.end(text[begin:])
+    return spine.end(part + text[begin:])
 
 
 @attrs.define(eq=False)
@@ -234,6 +259,25 @@ class _Spine:
     _loads: Callable[[str], Any]
     _values: list[Any] = attrs.field(factory=list, init=False)
     _brackets: bytes = attrs.field(default=b"", init=False)
+    _long: dict[str, str] = attrs.field(factory=dict, init=False)
+    """Strings of the next part, by what stands for them there."""
+
+    def keep(self, text: bytes, first: int, last: int) -> Steps[bytes]:
+        """Parse the inside of a long string; what stands for it."""
+        pieces = []
+        while first < last:
+            yield
+            end = min(first + SLICE + _PAIR, last)
+            if end < last:
+                # Neither in an escape nor between those of a pair, nor in a character.
+                end = max(m.end() if (m := _PIECE.match(text, first, end)) else 0, first + 1)
+                while first + 1 < end and text[end] & 0xC0 == 0x80:
+                    end -= 1
+            pieces.append(self._loads(f'"{text[first:end].decode()}"'))
+            first = end
+        name = f"{_LONG}{len(self._long)}"
+        self._long[name] = "".join(pieces)
+        return name.encode()
 
     def grow(self, part: bytes, cut: Cut) -> None:
         """*part* ends with the comma."""
@@ -260,6 +304,9 @@ class _Spine:
         begin = "".join("[" if bracket == "[" else f'{{"{_BEGIN}":' for bracket in outer)
         mark = {"": "", "[": f'["{_BEGIN}",', "{": f'{{"{_BEGIN}":0,'}[inner]
         parsed = self._loads(begin + mark + part)
+        if self._long:
+            parsed = _put_back(parsed, self._long)
+            self._long.clear()
         if not self._values:
             self._values.append(parsed)
             return
@@ -271,6 +318,29 @@ class _Spine:
                 first = parsed.pop(_BEGIN)
                 value.update(parsed)
                 parsed = first
+
+
+def _put_back(value: Any, long: Mapping[str, str]) -> Any:
+    """Long strings for what stands for them, which is on the way to the first leaf: before them in
+    their part there is no comma."""
+    if type(value) is str:
+        return long.get(value, value)
+    if type(value) is list:
+        n = int(value[:1] == [_BEGIN])
+        value[n : n + 1] = [_put_back(inner, long) for inner in value[n : n + 1]]
+    elif type(value) is dict:
+        keys = iter(value)
+        key = next(keys, None)
+        if key == _BEGIN and value[key] == 0:
+            key = next(keys, None)
+        if key is not None and key in long:
+            pairs = [(long.get(name, name), inner) for name, inner in value.items()]
+            value.clear()
+            value.update(pairs)
+            key = long[key]
+        if key is not None:
+            value[key] = _put_back(value[key], long)
+    return value
 
 
 def _last(value: Any) -> Any:

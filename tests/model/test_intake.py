@@ -106,6 +106,52 @@ def test_a_text_that_is_parsed_in_parts_says_the_same(size: int, text: bytes) ->
         assert finished(read(text, MEASURE, json.loads)) == json.loads(text)
 
 
+CHARACTERS = st.sampled_from(
+    [
+        *(r"\n", r"\\", r"\"", r"\u00e9", r"\ud83e", r"\udd91", r"\ud83e\udd91", r"\ud83e\ud83e"),
+        *("a", "ü", "🦑", "[", "]", "{", "}", ",", ":", "ud83e", " "),
+    ]
+)
+STRINGS = st.lists(CHARACTERS, max_size=60).map(lambda inner: f'"{"".join(inner)}"')
+
+
+@pytest.mark.parametrize("size", [14, 20, 50])
+@given(strings=st.lists(STRINGS, min_size=12, max_size=12))
+def test_long_strings_are_parsed_in_parts_too(size: int, strings: list[str]) -> None:
+    a, b, c, d, e, f, g, h, i, j, k, m = strings
+    text = f"[{a},[{{{b}: {c}, {d}:{e},{f}:{{{g}:[{h}]}}, {i}: [{j}] }}], {k}, [[{m}]]]".encode()
+    whole = json.loads(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intake, "SLICE", size)
+        assert said_of(text) in (whole, "has a name twice in an object")
+        for string in strings:
+            assert said_of(string.encode()) == json.loads(string)
+            assert said_of(f" [ {string} ] ".encode()) == [json.loads(string)]
+            assert said_of(f"[0, {{{string} : {string}}}, 1]".encode()) == [
+                0,
+                {json.loads(string): json.loads(string)},
+                1,
+            ]
+
+
+@pytest.mark.parametrize("inside", ["x", r"\n", r"\u00e9", r"\ud83e\udd91", "é", r"\x", r"\u12g4"])
+def test_no_string_is_parsed_at_once_that_is_long(inside: str) -> None:
+    string = f'"{inside * 50_000}"'
+    text = f'{{"jsonrpc": "2.0", "result": {{"content": [{{"text": {string}}}], {string}: 1}}}}'
+    lengths: list[int] = []
+
+    def loads(part: str) -> Any:
+        lengths.append(len(part))
+        return json.loads(part)
+
+    try:
+        found: object = finished(read(text.encode(), MEASURE, loads))
+        assert found == json.loads(text)
+    except Unfit:
+        assert inside in (r"\x", r"\u12g4")
+    assert max(lengths) < 2.1 * intake.SLICE
+
+
 def said_of(text: bytes) -> object:
     try:
         return finished(read(text, MEASURE, json.loads))
