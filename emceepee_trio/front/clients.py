@@ -218,7 +218,9 @@ class Incarnation:
             if exchange is None or message.id is None:
                 return
             whole = message.model_copy(update={"id": exchange.client_id})
-            said, is_whole = answer(whole)
+            said, is_whole = await answer(whole)
+            if self._exchanges.get(message.id) is not exchange:
+                return  # its client has joined again meanwhile
             cargo = None
             if is_whole and isinstance(whole, JSONRPCResponse) and exchange.loaded is not None:
                 cargo, exchange.loaded = _cargo(whole, exchange.loaded), None

@@ -210,7 +210,7 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
             await exchange.news.wait()
     if exchange.answer is not None and not exchange.said:
         await _hand_over(
-            exchange, partial(send_json, send, _status(exchange.answer), _said(exchange))
+            exchange, partial(send_json, send, _status(exchange.answer), await _said(exchange))
         )
         return
     await start_events(send)
@@ -223,13 +223,13 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
             await exchange.news.wait()
         if silence.cancelled_caught:
             await send_event(send, KEEP_ALIVE)
-    end = {"type": "http.response.body", "body": event(_said(exchange))}
+    end = {"type": "http.response.body", "body": event(await _said(exchange))}
     await _hand_over(exchange, partial(send, end))
 
 
-def _said(exchange: _Exchange) -> str:
+async def _said(exchange: _Exchange) -> str:
     assert exchange.answer is not None
-    said, is_whole = answer(exchange.answer)
+    said, is_whole = await answer(exchange.answer)
     if not is_whole:
         exchange.settle(is_told=False)
     return said

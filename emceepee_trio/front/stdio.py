@@ -243,10 +243,10 @@ def _refusal(request_id: Any, message: str, code: int = INVALID_REQUEST) -> Sess
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
-def _line(message: JSONRPCMessage) -> str | None:
+async def _line(message: JSONRPCMessage) -> str | None:
     """What is written of it; nothing of a notification that cannot be."""
     if isinstance(message, JSONRPCResponse | JSONRPCError):
-        return answer(message)[0]
+        return (await answer(message))[0]
     with Firewall("notification_crashed"):
         return dump(message)
     return None
@@ -262,7 +262,7 @@ async def _write(
     output = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
     async with from_server, output:
         async for item in from_server:
-            line = _line(item.message)
+            line = await _line(item.message)
             if line is None:
                 continue
             try:

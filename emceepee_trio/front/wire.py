@@ -11,8 +11,10 @@ from pydantic_core import PydanticSerializationError
 
 from ..errors import internal
 from ..model.intake import Outline
+from ..model.spelling import is_long, spell
 from ..model.wire import dumps
 from ..waits.firewall import Firewall
+from ..waits.slices import in_slices
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -128,9 +130,12 @@ def id_of_one(known: Sequence[Outline]) -> str | int | None:
     return known[0].get("id") if len(known) == 1 and "method" in known[0] else None
 
 
-def answer(message: JSONRPCResponse | JSONRPCError) -> tuple[str, bool]:
+async def answer(message: JSONRPCResponse | JSONRPCError) -> tuple[str, bool]:
     """An answer as it goes out, and whether it is itself: what cannot be written is an error."""
     with Firewall("answer_crashed") as wall:
+        if isinstance(message, JSONRPCResponse) and is_long(message.result):
+            whole = {"jsonrpc": "2.0", "id": message.id, "result": message.result}
+            return await in_slices(spell(whole)), True
         return dump(message), True
     return crashed(message.id, str(wall.log_id)), False
 

@@ -1,0 +1,82 @@
+"""JSON that is written in steps, because it is long. It says what :func:`.wire.dumps` says."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any
+
+from .intake import Steps
+from .wire import dumps
+
+VALUES = 4000
+"""Values that are written in one step, if there are no strings."""
+CHARACTERS = 128 * 1024
+"""Characters of strings that are, if there is but one."""
+
+
+def weight(value: Any) -> int:
+    """How much there is to write; looks at no more of it than one step writes."""
+    values, found = [value], 0
+    for inner in values:
+        if type(inner) is str:
+            found += len(inner)
+        elif type(inner) is dict:
+            values += inner.values()
+        elif type(inner) is list:
+            values += inner
+        found += CHARACTERS // VALUES
+        if found > CHARACTERS:
+            break
+    return found
+
+
+def is_long(value: Any) -> bool:
+    """Whether it is more than one step writes."""
+    return weight(value) > CHARACTERS
+
+
+def spell(value: Any) -> Steps[str]:
+    """The JSON of *value*, which is long."""
+    parts: list[str] = []
+    yield from _spell(value, parts)
+    return "".join(parts)
+
+
+def _spell(value: Any, parts: list[str]) -> Steps[None]:
+    if type(value) is str:
+        pieces = range(0, len(value), CHARACTERS)
+        parts.append('"')
+        for start in pieces:
+            parts.append(dumps(value[start : start + CHARACTERS])[1:-1])
+            yield
+        parts.append('"')
+        return
+    is_list = type(value) is list
+    few: list[tuple[Any, Any]] = []
+    found, comma = 0, "[" if is_list else "{"
+
+    def write_few() -> None:
+        nonlocal few, found, comma
+        if few:
+            said = dumps([inner for _, inner in few] if is_list else dict(few))
+            parts.extend((comma, said[1:-1]))
+            few, found, comma = [], 0, ","
+
+    pairs = zip(repeat(""), value) if is_list else value.items()
+    for key, inner in pairs:
+        size = weight(inner) + len(key)
+        if found + size > CHARACTERS:
+            write_few()
+            yield
+        if size > CHARACTERS:
+            parts.append(comma if is_list else f"{comma}{dumps(key)}:")
+            comma = ","
+            if is_long(inner):
+                yield from _spell(inner, parts)
+            else:  # its name is
+                parts.append(dumps(inner))
+        else:
+            few.append((key, inner))
+            found += size
+    write_few()
+    parts.append("]" if is_list else "}")
