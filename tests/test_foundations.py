@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import attrs
@@ -234,7 +234,7 @@ async def test_the_dispatcher_leaves_what_it_reads_before_it_fails_the_calls(how
 
     @attrs.define(eq=False)
     class Reads:
-        async def __aenter__(self) -> Reads:
+        async def __aenter__(self) -> Self:
             return self
 
         async def __aexit__(self, *exc: object) -> None:
@@ -263,7 +263,7 @@ async def test_the_dispatcher_leaves_what_it_reads_before_it_fails_the_calls(how
         with trio.CancelScope() as scope:
             try:
                 started = _Told(task_status, scope)
-                await one.run(nothing, nothing, task_status=started)  # type: ignore[arg-type]  # see above
+                await one.run(nothing, nothing, task_status=started)
             except* KeyError:
                 pass
 

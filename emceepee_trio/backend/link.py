@@ -117,7 +117,10 @@ class Link:
                     await trio.lowlevel.checkpoint_if_cancelled()
                     self._scope.deadline = math.inf
                     self.client, self.connected_at = client, trio.current_time()
-                    backend.connected(self, client)
+                    with self.wall("server_connection_crashed", self._crash) as wall:
+                        backend.connected(self, client)
+                    if wall.log_id is not None:
+                        client.over.set()
                     self.settled.set()
                     async with self._chores(client):
                         await client.over.wait()
