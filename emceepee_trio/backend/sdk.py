@@ -29,8 +29,11 @@ from mcp.shared._httpx_utils import next_request_within_origin
 #   (`connect._Reads`). Without that they would fail before their loss is told.
 # - A stream that ended before the answer that it owed is told with the code of a closed connection.
 
-LOGGERS = ("mcp.client.sse", "mcp.client.streamable_http")
-"""What they say of peers, with tracebacks and whole URLs, is told to us as errors as well."""
+LOGGERS = (
+    *("mcp.client.sse", "mcp.client.streamable_http"),
+    *("httpx2", "httpcore2.connection", "httpcore2.http11"),
+)
+"""What they say of peers, with tracebacks, whole URLs and headers, is told to us as errors, too."""
 
 _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
@@ -41,7 +44,8 @@ def _is_for_others(_: logging.LogRecord) -> bool:
 
 @contextmanager
 def unheard() -> Generator[None]:
-    """The transports log nothing of what is done here, nor in tasks that are started from here.
+    """The transports, and what they stand on, log nothing of what is done in here, nor in tasks
+    that are started in here.
 
     Whoever else uses them in this process hears of theirs as before.
     """

@@ -96,7 +96,7 @@ async def test_neither_secrets_nor_tracebacks_get_into_logs(
             await reply.whole(status, location=f"http://elsewhere.example/?key={SECRET}")
         return request.method == "tools/call"
 
-    caplog.set_level("DEBUG", "emceepee_trio")
+    caplog.set_level("DEBUG")
     with trio.fail_after(GUARD):
         async with open_http_server(HttpServer(spoil=spoil)) as server:
             url = server.url.replace("mcp", path).replace("//", f"//user:{SECRET}@")
