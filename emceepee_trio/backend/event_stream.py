@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from ..config.bounds import MAX_RETRY_MS
+
 BREATH = 100
 """Lines that are gone through in one step."""
 LONGEST_ID = 1024
@@ -48,9 +50,10 @@ class EventStream:
         Raises:
             TooLong: there is more than fits.
         """
-        if self._after_cr and chunk:
-            chunk = chunk.removeprefix(b"\n")
-        self._after_cr = chunk.endswith(b"\r") or (self._after_cr and not chunk)
+        if chunk:
+            whole, after_cr = chunk, self._after_cr
+            self._after_cr = whole.endswith(b"\r")
+            chunk = whole.removeprefix(b"\n") if after_cr else whole
         *ends, beginning = _LINE_END.split(chunk)
         for n, end in enumerate(ends, 1):
             self._line += end
@@ -85,7 +88,8 @@ class EventStream:
             self._data.append(value)
         elif name == b"event":
             self._kind = value[:100].decode(errors="replace")
-        elif (name == b"id" and _ID.fullmatch(value)) or (
-            name == b"retry" and _RETRY.fullmatch(value)
-        ):
+        elif name == b"id" and _ID.fullmatch(value):
             self._head = (self._head + line + b"\n")[-4 * LONGEST_ID :]
+        elif name == b"retry" and _RETRY.fullmatch(value):
+            line = b"retry: %d\n" % min(int(value), MAX_RETRY_MS)
+            self._head = (self._head + line)[-4 * LONGEST_ID :]

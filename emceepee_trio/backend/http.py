@@ -27,6 +27,7 @@ from ..config import Server
 from ..errors import ConnectFailed
 from ..model.intake import Measure
 from .network import Refused, RestrictedTransport
+from .pace import Pace
 from .posts import NOTICE_PATIENCE, Body, Ended, Kind, Post, as_post, posting
 from .sdk import is_followed, unheard
 
@@ -63,6 +64,23 @@ class HttpTransport:
     client: httpx2.AsyncClient | None = attrs.field(default=None, init=False)
     _streams: bool = attrs.field(default=False, init=False)
     """Whether the peer has ever let us listen."""
+    _listens: Pace = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._listens = Pace(self.server.reconnect)
+
+    async def turn(self, request: httpx2.Request, post: Post | None) -> None:
+        """Before *request* is sent: the SDK asks for a stream as often as its server says."""
+        # Where it is redirected to is part of the same turn.
+        if request.method == "GET" and request.url == httpx2.URL(self.server.url or ""):
+            await self._pace(post).turn()
+
+    def _pace(self, post: Post | None) -> Pace:
+        if post is None or post.id is None:
+            return self._listens
+        if post.pace is None:
+            post.pace = Pace(self.server.reconnect)
+        return post.pace
 
     async def note(self, response: httpx2.Response) -> None:
         """See a response before the SDK does."""
@@ -73,6 +91,8 @@ class HttpTransport:
         kind = self._kind(response)
         failed = functools.partial(self.failed, request.method, mid_stream=kind == "events")
         post = posting.get()
+        if request.method == "GET" or (post is not None and post.id is not None):
+            self._pace(post).asked()
         response.stream = Body(response.stream, self.measure, failed, self._say, kind, post)
         if request.method == "DELETE":
             if request.headers.get(SESSION_ID) == self.session_id:
@@ -225,10 +245,12 @@ class _Client(httpx2.AsyncClient):
                 return response
             post = posting.get()
             if post is None:
+                await self._noting.turn(request, None)
                 return await super().send(request, **options)
             with post.waiting() as scope:
                 if post.id is None and request.method == "POST":
                     scope.deadline = trio.current_time() + NOTICE_PATIENCE
+                await self._noting.turn(request, post)
                 return await super().send(request, **options)
             return post.instead(request)
         except httpx2.RequestError as error:

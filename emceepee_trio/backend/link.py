@@ -25,6 +25,7 @@ from .comeback import Comeback
 from .connect import Streams, open_client
 from .failures import NOT_A_BUG, Failure, explain
 from .listening import Listening
+from .pace import Pace
 from .process import Process
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class Link:
         who = {"session": backend.session, "server": backend.server.name}
         async with trio.open_nursery() as chores:
             if client.negotiated.is_modern:
-                self.listening = Listening(client, backend.wishes.subscribed)
+                self.listening = Listening(
+                    client, backend.wishes.subscribed, Pace(backend.retries.retry)
+                )
                 begin_lasting(chores, "listening_crashed", self.listening.run, **who)
             if (comeback := self.comeback) is not None:
                 wall = self.wall("comeback_crashed", lambda _: comeback.tell())

@@ -18,10 +18,11 @@ from mcp import MCPError
 from ..waits.slot import Slot
 from .callbacks import LIST_CHANGED, Params
 from .client import Client
+from .pace import Pace
 from .witness import Unanswered
 
 AGAIN = 1.0
-"""Seconds from the end of a stream to the next request."""
+"""Seconds from the end of a stream to the next request, at least."""
 
 
 @attrs.define(eq=False)
@@ -38,6 +39,7 @@ class Listening:
 
     _client: Client
     _wanted: Callable[[], frozenset[str]]
+    _pace: Pace
     _current: _Stream | None = attrs.field(default=None, init=False)
     _renew: trio.Event = attrs.field(factory=trio.Event, init=False)
     _renewed: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -46,6 +48,7 @@ class Listening:
 
     async def run(self) -> None:
         self._client.callbacks.on_acknowledged = self._acknowledged
+        self._pace.asked()
         try:
             async with trio.open_nursery() as nursery:
                 while True:
@@ -103,6 +106,7 @@ class Listening:
                     for name in names:
                         self._client.callbacks.stale(name)
                 await trio.sleep(AGAIN)
+                await self._pace.turn()
                 if self._current is stream:
                     self._renew.set()
         finally:
@@ -110,5 +114,6 @@ class Listening:
 
     def _acknowledged(self, params: Params) -> None:
         if self._current is not None:
+            self._pace.asked()
             honoured = params.get("notifications")
             self._current.answered.set(honoured if isinstance(honoured, dict) else {})

@@ -30,6 +30,7 @@ from ..model.intake import Measure
 from ..waits.slices import in_slices
 from .event_stream import Event, EventStream, TooLong
 from .messages import Said, note, parse
+from .pace import Pace
 
 NOTICE_PATIENCE = 5.0
 """Seconds for a peer to take what wants no answer. Others wait behind it, and health checks, which
@@ -52,6 +53,8 @@ class Post:
     abandoned: bool = attrs.field(default=False, init=False)
     broke_off: bool = attrs.field(default=False, init=False)
     """The last stream that could have carried its answer has ended."""
+    pace: Pace | None = attrs.field(default=None, init=False)
+    """At which its answer is asked for, if it comes in pieces."""
     _scope: trio.CancelScope | None = attrs.field(default=None, init=False)
 
     def abandon(self) -> None:

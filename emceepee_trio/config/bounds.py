@@ -73,20 +73,12 @@ MAX_SEARCH_PATTERN = 200
 PROGRESS_EVERY_MS = 10 * SECOND
 """A client that waits and sent a progress token hears of us at least this often."""
 
+MAX_RETRY_MS = MINUTE
+"""A server may ask to be asked again for a stream only after so long; a longer wait is cut to this,
+and so is our own."""
+
 RETRY_RESET_MS = MINUTE
 """After so long connected, the count of attempts starts again."""
-
-HEALTH_JITTER = 0.1
-"""Share of the interval by which each health check is moved, so that they do not align."""
-
-HEALTH_TIMEOUT_MS = 10 * SECOND
-"""A health check without an answer for so long has failed."""
-
-HEALTH_RECHECK_MS = 10 * SECOND
-"""The pause between health checks after a failed one."""
-
-HEALTH_FAILURES = 3
-"""Failed checks in a row after which the connection counts as lost."""
 
 UNUSED_SESSION_MS = 2 * MINUTE
 """How long a session lives whose client only ever initialized."""

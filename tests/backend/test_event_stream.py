@@ -49,6 +49,7 @@ def test_events_are_the_same_however_they_are_cut(text: bytes, cuts: list[int]) 
         (b"event: x\ndata:a\n\n", Event("x", b"a")),
         (b"id: 1\nretry: 20\ndata:\n\n", Event(head=b"id: 1\nretry: 20\n")),
         (b"id: 1\n\n", Event(head=b"id: 1\n")),
+        (b"retry: 999999999\n\n", Event(head=b"retry: 60000\n")),
     ],
 )
 def test_an_event_is_what_its_lines_say(text: bytes, event: Event) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Literal
 
 import pytest
@@ -14,6 +15,7 @@ import trio.testing
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS
 
+from emceepee_trio.backend import listening
 from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ServerDisconnected
@@ -295,3 +297,95 @@ async def test_a_stream_may_be_of_any_length_but_its_events_may_not(end: bytes, 
                 await stream.data(b"x" * LIMIT)
             lost = await it.host.wait_for(ServerDisconnected)
             assert lost.reason == f"message too long (limit {LIMIT} bytes)"
+
+
+# -- how often a stream is asked for -------------------------------------------------------------
+
+PAUSE = 0.1
+OFTEN = {"reconnect": Reconnect(base_delay_ms=round(PAUSE * 1000), max_delay_ms=300)}
+
+
+def pauses(times: list[float]) -> list[float]:
+    return [later - sooner for sooner, later in pairwise(times)]
+
+
+@pytest.mark.parametrize("retry", ["retry: 0\n", "retry: 0\nid: 1\n", "retry: 99999999999\n", ""])
+async def test_a_stream_that_ends_at_once_is_asked_for_no_faster_than_configured(
+    retry: str,
+) -> None:
+    asked: list[float] = []
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.verb != "GET":
+            return False
+        asked.append(trio.current_time())
+        await reply.events()
+        await reply.data(f"{retry}data:\n\n".encode())
+        await reply.end()
+        return True
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer(spoil=spoil)) as server,
+            running({"url": server.url, **OFTEN}) as it,
+        ):
+            await it.call("echo")
+            await server.wait_for("GET", 4)
+            assert it.backend.client is not None
+    assert min(pauses(asked)) >= PAUSE * 0.99
+    assert pauses(asked)[2] >= 2 * PAUSE
+
+
+async def test_an_answer_that_comes_in_pieces_is_asked_for_no_faster_either() -> None:
+    asked: list[float] = []
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call" and "last-event-id" not in request.headers:
+            return False
+        asked.append(trio.current_time())
+        await reply.events()
+        await reply.data(b"retry: 0\nid: 1\ndata:\n\n")
+        await reply.end()
+        return True
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer(spoil=spoil)) as server,
+            running({"url": server.url, **OFTEN}) as it,
+            trio.open_nursery() as nursery,
+        ):
+            await it.backend.connection()
+            nursery.start_soon(it.call, "slow")
+            while len(asked) < 5:
+                await server.wait_for("GET", len(server.of("GET")) + 1)
+            nursery.cancel_scope.cancel("enough")
+    assert min(pauses(asked)) >= PAUSE * 0.99
+
+
+async def test_a_modern_stream_that_ends_at_once_is_asked_for_ever_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listening, "AGAIN", 0)
+    asked: list[float] = []
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "subscriptions/listen":
+            return False
+        asked.append(trio.current_time())
+        message = request.message
+        told = {"notifications": message["params"]["notifications"]}
+        method = "notifications/subscriptions/acknowledged"
+        await reply.events()
+        await reply.event({"jsonrpc": "2.0", "method": method, "params": told})
+        await reply.event({"jsonrpc": "2.0", "id": message["id"], "result": {}})
+        await reply.end()
+        return True
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer("modern", spoil=spoil)) as server,
+            running({"url": server.url, **OFTEN}),
+        ):
+            await server.wait_for("subscriptions/listen", 4)
+    assert min(pauses(asked)) >= PAUSE * 0.99
+    assert pauses(asked)[2] >= 2 * PAUSE

@@ -196,11 +196,9 @@ BACKEND = (
     mutant(
         "a redirect leads to another server",
         "backend/http.py",
-        "            if post is None:\n"
-        "                return await super().send(request, **options)\n",
-        "            if post is None:\n"
-        '                options["follow_redirects"] = True\n'
-        "                return await super().send(request, **options)\n",
+        "                await self._noting.turn(request, None)\n",
+        "                await self._noting.turn(request, None)\n"
+        '                options["follow_redirects"] = True\n',
         "backend/test_failures.py::test_a_redirect_to_somewhere_else_is_not_followed",
     ),
     mutant(
@@ -216,5 +214,28 @@ BACKEND = (
         "list(dict.fromkeys(str(each) for each in addresses if objection(each) is None))\n",
         "[host] if any(objection(each) is None for each in addresses) else []\n",
         "backend/test_network.py::test_a_name_is_asked_for_once_and_what_was_judged_is_connected_to",
+    ),
+    mutant(
+        "a server says how often it is asked for a stream",
+        "backend/http.py",
+        "            await self._pace(post).turn()\n",
+        "            pass\n",
+        "backend/test_http.py::"
+        "test_a_stream_that_ends_at_once_is_asked_for_no_faster_than_configured",
+    ),
+    mutant(
+        "a stream that ends at once is asked for as often as ever",
+        "backend/pace.py",
+        "        if self._delays is None or lasted > RETRY_RESET_MS / 1000:\n",
+        "        if True:\n",
+        "backend/test_http.py::"
+        "test_a_stream_that_ends_at_once_is_asked_for_no_faster_than_configured",
+    ),
+    mutant(
+        "a line feed after a carriage return is skipped twice",
+        "backend/event_stream.py",
+        '            self._after_cr = whole.endswith(b"\\r")\n',
+        '            self._after_cr = whole.endswith((b"\\r", b"\\n")) and after_cr\n',
+        "backend/test_event_stream.py",
     ),
 )

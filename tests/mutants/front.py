@@ -154,4 +154,18 @@ FRONT = (
         "            pass\n",
         "front/test_sessions.py::test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on",
     ),
+    mutant(
+        "a client that reads no answers is read from for ever",
+        "front/stdio.py",
+        "isinstance(message, JSONRPCRequest) and len(unanswered) >= at_most:\n",
+        "message is not None and at_most < 0:\n",
+        "faults/test_counted.py::test_who_reads_no_answer_is_not_read_from",
+    ),
+    mutant(
+        "of two lengths of a request one is believed",
+        "front/http1.py",
+        "            if len(lengths) + is_chunked > 1 or",
+        "            if len(lengths) > 1 or",
+        "front/test_http1.py",
+    ),
 )

@@ -487,4 +487,25 @@ SESSION = (
         "                if not server.name:\n",
         "session/test_registry.py::test_what_may_not_be_started_any_more_is_gone_after_a_reload",
     ),
+    mutant(
+        "a request that is no tool call waits for a server uncounted",
+        "tools/registry.py",
+        "        with request.session.calls.place():\n            return",
+        "        if True:\n            return",
+        "faults/test_counted.py::test_whatever_waits_for_a_server_takes_a_place",
+    ),
+    mutant(
+        "a place that was taken is never given back",
+        "session/calls.py",
+        "            self._others -= 1\n",
+        "            pass\n",
+        "faults/test_counted.py::test_whatever_waits_for_a_server_takes_a_place",
+    ),
+    mutant(
+        "a promotion names all tasks there are",
+        "tools/servers.py",
+        "        for task in tasks[-MAX_TASKS_SHOWN:]\n",
+        "        for task in tasks\n",
+        "tools/test_tasks.py::test_of_many_tasks_an_answer_names_the_newest",
+    ),
 )
