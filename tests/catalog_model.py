@@ -132,7 +132,7 @@ class Reader:
     async def _read(self, catalog: Catalog) -> Any:
         if self.how == "gather":
             gathered = await gather(REQUEST, self.name, [stand_in(catalog, self.peer)])
-            return gathered.to_json("found")
+            return {"found": list(gathered.entries())} | gathered.said
         client = cast(Client, self.peer)
         if self.how == "last":
             return await catalog.last(self.name, client)

@@ -212,6 +212,13 @@ def string_id_question(call: Call) -> object:
 
 
 @tool
+def large_question(call: Call) -> object:
+    """Asks for a name with a message of ``size`` characters; the answer as JSON text."""
+    asked = {**NAME_FORM, "message": "?" * call.arguments["size"]}
+    return text(json.dumps(call.ask(("elicitation/create", asked))[0]))
+
+
+@tool
 def sample_question(call: Call) -> object:
     return text(json.dumps(call.ask(("sampling/createMessage", SAMPLE))[0]))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -19,10 +18,12 @@ from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from ..errors import ExecutionFailed, InternalError
-from ..model.wire import dumps
+from ..model.allowed import Allowed
+from ..model.weight import weigh
 from ..waits.firewall import Firewall
 from ..waits.slot import Slot
 from .client import Client
+from .turns import Turns
 
 List: TypeAlias = Literal["tools", "resources", "resource_templates", "prompts"]
 Entries: TypeAlias = list[dict[str, Any]]
@@ -47,8 +48,15 @@ SOURCES: Mapping[List, _Source] = {
 }
 
 PAGES = 1000
+ENTRIES = 100_000
 SIZE = 64 * 1024 * 1024
-"""Pages, and characters of JSON. A list that goes on longer is an error: its server makes it up."""
+"""Pages, entries, and bytes. A list that goes on longer is an error: its server makes it up."""
+
+
+def name_of(entry: Mapping[str, Any]) -> str:
+    """Whatever it may be."""
+    name = entry.get("name")
+    return name if isinstance(name, str) else "" if isinstance(name, list | dict) else str(name)
 
 
 TTL_MS = 24 * 3600 * 1000
@@ -73,11 +81,16 @@ class Catalog:
 
     server: str
     allowed_tools: tuple[str, ...] | None
+    _allowed: Allowed | None = attrs.field(init=False)
     _kept: dict[List, Entries] = attrs.field(factory=dict, init=False)
     _fresh: dict[str, float] = attrs.field(factory=dict, init=False)
     """Until when each is, on trio's clock."""
     _flights: dict[str, Slot[Entries]] = attrs.field(factory=dict, init=False)
     """Lists that are being fetched, of which no change has been told since."""
+
+    @_allowed.default
+    def _compiled(self) -> Allowed | None:
+        return None if self.allowed_tools is None else Allowed.of(self.allowed_tools)
 
     def stale(self, name: str) -> None:
         """The backend says that this list has changed."""
@@ -94,12 +107,7 @@ class Catalog:
         return self._kept.get(name)
 
     def allows(self, tool: str) -> bool:
-        return self.allowed_tools is None or any(
-            fnmatchcase(tool, pattern) for pattern in self.allowed_tools
-        )
-
-    def _lists(self, name: Any) -> bool:
-        return self.allows(name) if isinstance(name, str) else self.allowed_tools is None
+        return self._allowed is None or tool in self._allowed
 
     async def last(self, name: List, client: Client) -> Entries:
         """The list as it was when it was last fetched, unless a change has been told since."""
@@ -143,10 +151,21 @@ class Catalog:
         fields = {"server": self.server, "list": name}
         with Firewall("list_crashed", None, (MCPError, ExecutionFailed), fields=fields) as wall:
             entries, ttl = await self._fetch(SOURCES[name], client)
-            if name == "tools":
-                entries = [entry for entry in entries if self._lists(entry.get("name"))]
+            if name == "tools" and self.allowed_tools is not None:
+                entries = await self._allowed_of(entries)
             return entries, ttl
         raise InternalError(str(wall.log_id))
+
+    async def _allowed_of(self, entries: Entries) -> Entries:
+        found: Entries = []
+        async with Turns() as turns:
+            for entry in entries:
+                if turns.is_over:
+                    await turns.next()
+                name = entry.get("name")
+                if isinstance(name, str) and self.allows(name):
+                    found.append(entry)
+        return found
 
     async def _fetch(self, source: _Source, client: Client) -> tuple[Entries, float]:
         """The entries of all pages, and for how many seconds they hold."""
@@ -166,8 +185,13 @@ class Catalog:
                 raise
             items = page.get(source.key)
             if isinstance(items, list):
-                entries += [item for item in items if isinstance(item, dict)]
-                size += len(dumps(items))
+                async with Turns() as turns:
+                    for item in items:
+                        if turns.is_over:
+                            await turns.next()
+                        if isinstance(item, dict):
+                            entries.append(item)
+                        size += weigh(item)
             ttl = min(ttl, _seconds(page.get("ttlMs")))
             cursor = page.get("nextCursor")
             # An empty one is how some say that there is none.
@@ -175,7 +199,7 @@ class Catalog:
                 return entries, ttl
             if cursor in seen:
                 raise self._fault(f"pages its {source.key} in a circle", cursor)
-            if len(seen) == PAGES or size > SIZE:
+            if len(seen) == PAGES or size > SIZE or len(entries) > ENTRIES:
                 raise self._fault(f"does not come to an end of its {source.key}", cursor)
             seen.add(cursor)
 

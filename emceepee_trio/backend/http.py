@@ -26,6 +26,7 @@ from mcp_types import INVALID_PARAMS, JSONRPCError, JSONRPCMessage, JSONRPCReque
 from ..config import Server
 from ..errors import ConnectFailed
 from ..model.intake import Measure
+from .cookies import FewCookies
 from .network import Refused, RestrictedTransport
 from .pace import Pace
 from .posts import NOTICE_PATIENCE, Body, Ended, Kind, Post, as_post, posting
@@ -227,6 +228,7 @@ class _Client(httpx2.AsyncClient):
             timeout=httpx2.Timeout(PATIENCE, read=None, pool=None),
             limits=limits,
             transport=restricted,
+            cookies=FewCookies(),
             event_hooks={"response": [transport.note]},
         )
         self._noting = transport

@@ -118,6 +118,36 @@ MAX_ALLOWED_GLOBS = 100
 """Entries of ``allowed_tools``, and how many of them may be globs. One is at most as long as a
 pattern that a client sends."""
 
+MAX_PENDING_BYTES = 16 * KIB
+"""Open questions in one answer: those for which there is no room are only named, or counted."""
+
+MAX_ARGS_SHOWN = 4 * KIB
+MAX_ARGS_BEGINNING = 1000
+"""Bytes of a task's arguments in a list of tasks, and characters of those that have more."""
+
+MAX_ROOTS = 1000
+MAX_ROOTS_BYTES = 256 * KIB
+"""Roots of a session, and their size together."""
+
+MAX_BLOCKS = 1000
+"""Content blocks in an answer to a sampling request."""
+
+MAX_CAPABILITIES = 4 * KIB
+"""Bytes of what a server says it can and is, in a list of servers."""
+
+MAX_TOOLS_NAMED = 1000
+"""Names of tools in the answer of add_server; list_tools has the others."""
+
+MAX_INSTRUCTIONS = 64 * KIB
+"""Characters of a server's instructions; the rest is cut."""
+
+MAX_SAID = 8 * KIB
+"""Characters of what a peer said in an error message of ours; its own words are in the details."""
+
+MAX_COOKIES = 50
+MAX_COOKIE = 4 * KIB
+"""Cookies of one connection, and bytes of each; others are not kept."""
+
 MAX_LIST_BYTES = MIB
 """A list in an answer; how many more there are is said as ``more``."""
 

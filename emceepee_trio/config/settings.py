@@ -63,6 +63,11 @@ class Limits:
     list_patience_ms: Annotated[
         int, Bounds(0, 5 * MINUTE), Doc("How long lists wait for servers that connect.")
     ] = 5 * SECOND
+    calls_bytes: Annotated[
+        int,
+        Bounds(64 * KIB, 16_384 * MIB),
+        Doc("Arguments of calls and tasks under way, together, in bytes."),
+    ] = 64 * MIB
     tasks: Annotated[int, Bounds(1, 100_000), Doc("Working tasks per session.")] = 100
     task_ttl_ms: Annotated[
         int,
@@ -77,6 +82,9 @@ class Limits:
         int, Bounds(64 * KIB, 16_384 * MIB), Doc("Their size together, in bytes.")
     ] = 64 * MIB
     questions: Annotated[int, Bounds(1, 10_000), Doc("Open questions per session.")] = 100
+    questions_bytes: Annotated[
+        int, Bounds(64 * KIB, 1024 * MIB), Doc("Their size together, in bytes.")
+    ] = 4 * MIB
     question_timeout_ms: Annotated[
         int, Bounds(SECOND, DAY), Doc("How long a question waits for its answer.")
     ] = 10 * MINUTE

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from .weight import weigh
+
 Json: TypeAlias = Any
 """A JSON value that is passed on as it came."""
 
@@ -54,13 +56,17 @@ class TaskExpired:
 @attrs.frozen
 class ElicitationRequest:
     request_id: str
-    params: Mapping[str, Json]
+    params: Mapping[str, Json] | None
+    too_large: bool | None = None
+    """To be told as an event; get_elicitations has it."""
 
 
 @attrs.frozen
 class SamplingRequest:
     request_id: str
-    params: Mapping[str, Json]
+    params: Mapping[str, Json] | None
+    too_large: bool | None = None
+    """As above; get_sampling_requests has it."""
 
 
 Lapse = Literal["timeout", "server_disconnected", "server_removed", "server_reconnected"]
@@ -95,6 +101,8 @@ class Notification:
     method: str
     timestamp: str
     params: Mapping[str, Json] | None = None
+    too_large: bool | None = None
+    """As above; get_notifications has it."""
 
 
 @attrs.frozen
@@ -121,8 +129,10 @@ class ServerRemoved:
 @attrs.frozen
 class ServerConnected:
     name: str
-    capabilities: Mapping[str, Json]
+    capabilities: Mapping[str, Json] | None
     protocol_version: str
+    too_large: bool | None = None
+    """As above; get_server_status has them."""
 
 
 @attrs.frozen
@@ -130,7 +140,7 @@ class ServerReconnected:
     """Connected again, and what the time between has cost."""
 
     name: str
-    capabilities: Mapping[str, Json]
+    capabilities: Mapping[str, Json] | None
     protocol_version: str
     type: Literal["restart", "network_blip"]
     attempts: int
@@ -140,6 +150,7 @@ class ServerReconnected:
     invalidated_tasks: int
     invalidated_elicitations: int
     invalidated_sampling: int
+    too_large: bool | None = None
 
 
 @attrs.frozen
@@ -271,3 +282,25 @@ class Event:
     """Bytes of its JSON, which is what the bounds count."""
     count: int = 1
     """Equal list_changed notices that collapsed into this one."""
+
+
+LONGEST = 1000
+"""Characters of a text in an event that is too large as a whole."""
+
+
+def abridged(happening: Happening, room: int) -> Happening:
+    """*happening*, or what there is *room* for; what a peer said as a whole is left out as such."""
+    given = {a.name: getattr(happening, a.name) for a in attrs.fields(type(happening))}
+    weights = {name: weigh(value) for name, value in given.items() if isinstance(value, _LONG)}
+    if sum(weights.values()) <= room:
+        return happening
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, str) and len(value) > LONGEST:
+            changes[name] = value[:LONGEST] + "…"
+        elif isinstance(value, Mapping):
+            changes |= {name: None, "too_large": True}
+    return attrs.evolve(happening, **changes)
+
+
+_LONG = (str, Mapping)

@@ -1,45 +1,56 @@
 """What a client fills into a backend's form: the defaults, and what does not fit. Pure.
 
-The schema is a stranger's, so only what takes a time in proportion to it is looked at: nothing
-refers to anything else, nothing is fetched, patterns have a limit. The backend checks the rest.
+The schema is a stranger's, and so is its size. Forms are small and flat, and these are checked as
+JSON Schema has it (2020-12, and its words are those of the library `jsonschema`). Of the others
+only so much is looked at as takes `STEPS`: nothing refers to anything else, nothing is fetched,
+nothing is compared with each of the others. The backend checks the rest.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from itertools import islice
 from typing import Any
 
+import attrs
 import regex
 
-PLAIN = (
-    "type",
-    "enum",
-    "const",
-    "required",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-)
-ONE = ("items", "additionalProperties")
-MANY = ("anyOf", "oneOf", "allOf")
+from .weight import beginning, weigh
+
+STEPS = 5000
+"""Looks at one value, with one schema or alone. A form that needs more is not looked at."""
 
 MATCHING = 0.02
-"""Seconds that a pattern may take on one text. One that takes longer counts as fitting."""
+"""Seconds that a pattern may take on one text. One that takes longer counts as fitting, and with it
+all that come later."""
 PATTERNS = 50
-"""Texts that are matched for one form; the others count as fitting."""
+PATTERN = 500
+"""Texts that are matched for one form, and characters of a pattern; others count as fitting."""
+
+TOLD = 20
+"""Mismatches that are told."""
+
+SHOWN = 300
+"""Characters of a value that a mismatch shows."""
+
+TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, Mapping),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: (
+        (isinstance(value, int) and not isinstance(value, bool))
+        or (isinstance(value, float) and value.is_integer())
+    ),
+}
+_is_number, _is_integer = TYPES["number"], TYPES["integer"]
 
 
 class UnusableForm(ValueError):
-    """Its schema is none."""
+    """Its schema is none, or more than is looked at."""
 
 
 def filled(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,52 +64,271 @@ def filled(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, A
 
 
 def mismatches(schema: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
-    """Every way in which *content* does not fit, each with its path.
+    """Every way in which *content* does not fit, each with its path; not more than are read.
 
     Raises:
         UnusableForm: nothing could fit, or anything.
     """
-    # Not needed before somebody answers a form, and slow to import.
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - slow, and rarely needed
-    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
-
-    matched = itertools.count(1)
-
-    def pattern(_: Any, wanted: str, text: object, schema: object) -> Iterator[ValidationError]:
-        if isinstance(text, str) and next(matched) <= PATTERNS and not _matches(wanted, text):
-            yield ValidationError(f"{text!r} does not match {wanted!r}")
-
-    checked = _checkable(schema)
+    check = _Check()
     try:
-        Draft202012Validator.check_schema(checked)
-        validator: Any = validators.extend(  # type: ignore[no-untyped-call]  # as typed there
-            Draft202012Validator, {"pattern": pattern}
-        )(checked)
-        return [
-            ".".join(map(str, error.absolute_path))
-            + (": " if error.absolute_path else "")
-            + error.message
-            for error in validator.iter_errors(dict(content))
-        ]
-    except Exception as error:  # noqa: BLE001 - whatever a foreign schema does to the validator
+        check.schema(schema)
+        return list(islice(check.value(schema, dict(content), ()), TOLD))
+    except (ArithmeticError, RecursionError) as error:  # a number beyond all others, or levels
         raise UnusableForm(type(error).__name__) from None
 
 
-def _checkable(schema: Any) -> Any:
-    if not isinstance(schema, Mapping):
-        return schema
-    kept = {key: schema[key] for key in PLAIN if key in schema}
-    kept |= {key: _checkable(schema[key]) for key in ONE if key in schema}
-    for key in MANY:
-        if isinstance(arms := schema.get(key), list):
-            kept[key] = [_checkable(arm) for arm in arms]
-    if isinstance(properties := schema.get("properties"), Mapping):
-        kept["properties"] = {name: _checkable(each) for name, each in properties.items()}
-    return kept
+def has_patterns(schema: object) -> bool:
+    """Whether anything takes longer than steps do."""
+    rest, looks = [schema], 0
+    while rest and looks <= STEPS:
+        looks += 1
+        each = rest.pop()
+        if isinstance(each, Mapping):
+            if "pattern" in each:
+                return True
+            rest += islice(each.values(), STEPS)
+        elif isinstance(each, list):
+            rest += islice(each, STEPS)
+    return False
 
 
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        return regex.search(pattern, text, timeout=MATCHING) is not None
-    except TimeoutError:
-        return True
+@attrs.define(eq=False)
+class _Check:
+    """One form."""
+
+    _left: int = attrs.field(default=STEPS, init=False)
+    _matches: int = attrs.field(default=PATTERNS, init=False)
+    _known: dict[int, frozenset[Any]] = attrs.field(factory=dict, init=False)
+
+    def _step(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise UnusableForm("more than is looked at")
+
+    # Whether it is a schema
+
+    def schema(self, schema: object) -> None:
+        self._step()
+        if isinstance(schema, bool):
+            return
+        if not isinstance(schema, Mapping):
+            raise UnusableForm("not a schema")
+        for key, is_sound in _SOUND.items():
+            if key in schema:
+                self._step(len(schema[key]) if isinstance(schema[key], list) else 1)
+                if not is_sound(schema[key]):
+                    raise UnusableForm(key)
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and len(pattern) <= PATTERN and self._matches > 0:
+            try:
+                regex.compile(pattern)
+            except regex.error:
+                raise UnusableForm("pattern") from None
+        for key in ("items", "additionalProperties"):
+            if key in schema:
+                self.schema(schema[key])
+        for key in ("anyOf", "oneOf", "allOf"):
+            if isinstance(arms := schema.get(key), list):
+                if not arms:
+                    raise UnusableForm(key)
+                for arm in arms:
+                    self.schema(arm)
+        if isinstance(properties := schema.get("properties"), Mapping):
+            for each in properties.values():
+                self.schema(each)
+
+    # Whether a value fits
+
+    def value(self, schema: Any, value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+        self._step()
+        at = ".".join(map(str, path)) + (": " if path else "")
+        if isinstance(schema, bool):
+            if not schema:
+                yield f"{at}False schema does not allow {_shown(value)}"
+            return
+        for key, check in _CHECKS.items():
+            if key in schema:
+                for said in check(self, schema[key], value):
+                    yield at + said
+        items = schema.get("items")
+        if items is not None and isinstance(value, list):
+            for n, item in enumerate(value):
+                yield from self.value(items, item, (*path, n))
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping):
+            properties = {}
+        if isinstance(value, Mapping) and "additionalProperties" in schema:
+            extras = [name for name in value if name not in properties]
+            self._step(len(value))
+            others = schema["additionalProperties"]
+            if others is False and extras:
+                said = ", ".join(_shown(name) for name in sorted(extras, key=str))
+                was = "was" if len(extras) == 1 else "were"
+                yield f"{at}Additional properties are not allowed ({said} {was} unexpected)"
+            elif isinstance(others, Mapping):
+                for name in extras:
+                    yield from self.value(others, value[name], (*path, name))
+        yield from self._arms(schema, value, path, at)
+        if isinstance(value, Mapping):
+            for name, each in properties.items():
+                if name in value:
+                    yield from self.value(each, value[name], (*path, name))
+
+    def _arms(self, schema: Any, value: Any, path: tuple[str | int, ...], at: str) -> Iterator[str]:
+        def fitting(key: str) -> list[Any]:
+            return [arm for arm in schema[key] if self._fits(arm, value)]
+
+        if isinstance(schema.get("anyOf"), list) and not any(
+            self._fits(arm, value) for arm in schema["anyOf"]
+        ):
+            yield f"{at}{_shown(value)} is not valid under any of the given schemas"
+        if isinstance(schema.get("oneOf"), list):
+            first, *more = fitting("oneOf") or [None]
+            if first is None:
+                yield f"{at}{_shown(value)} is not valid under any of the given schemas"
+            elif more:
+                said = ", ".join(map(_shown, [*more, first]))
+                yield f"{at}{_shown(value)} is valid under each of {said}"
+        if isinstance(schema.get("allOf"), list):
+            for arm in schema["allOf"]:
+                yield from self.value(arm, value, path)
+
+    def _fits(self, schema: Any, value: Any) -> bool:
+        return next(self.value(schema, value, ()), None) is None
+
+    def type(self, wanted: Any, value: Any) -> Iterator[str]:
+        types = [wanted] if isinstance(wanted, str) else wanted
+        if not any(TYPES[each](value) for each in types):
+            yield f"{_shown(value)} is not of type {', '.join(map(repr, types))}"
+
+    def enum(self, wanted: list[Any], value: Any) -> Iterator[str]:
+        if id(wanted) not in self._known:
+            self._known[id(wanted)] = frozenset(map(self._same, wanted))
+        if self._same(value) not in self._known[id(wanted)]:
+            yield f"{_shown(value)} is not one of {_shown(wanted)}"
+
+    def const(self, wanted: Any, value: Any) -> Iterator[str]:
+        if self._same(value) != self._same(wanted):
+            yield f"{_shown(wanted)} was expected"
+
+    def unique_items(self, wanted: bool, value: Any) -> Iterator[str]:
+        is_checked = wanted and isinstance(value, list)
+        if is_checked and len(set(map(self._same, value))) < len(value):
+            yield f"{_shown(value)} has non-unique elements"
+
+    def _same(self, value: Any) -> Any:
+        """Something that is equal, and has the same hash, for values that are equal in JSON."""
+        self._step()
+        if isinstance(value, Mapping):
+            return ("o", frozenset((key, self._same(inner)) for key, inner in value.items()))
+        if isinstance(value, list):
+            return ("l", tuple(map(self._same, value)))
+        return (isinstance(value, bool), value)
+
+    def required(self, wanted: list[str], value: Any) -> Iterator[str]:
+        if isinstance(value, Mapping):
+            for name in wanted:
+                if name not in value:
+                    yield f"{_shown(name)} is a required property"
+
+    def pattern(self, wanted: str, value: Any) -> Iterator[str]:
+        if not isinstance(value, str) or len(wanted) > PATTERN or self._matches <= 0:
+            return
+        self._matches -= 1
+        try:
+            if regex.search(wanted, value, timeout=MATCHING, concurrent=True) is None:
+                yield f"{_shown(value)} does not match {_shown(wanted)}"
+        except TimeoutError:
+            self._matches = 0
+
+    def multiple_of(self, wanted: float, value: Any) -> Iterator[str]:
+        if not _is_number(value):
+            return
+        if isinstance(wanted, float):
+            quotient = value / wanted
+            try:
+                fails = int(quotient) != quotient
+            except OverflowError:
+                fails = Fraction(value) % Fraction(wanted) != 0
+        else:
+            fails = bool(value % wanted)
+        if fails:
+            yield f"{_shown(value)} is not a multiple of {wanted!r}"
+
+
+def _number(says: Callable[[Any, Any], bool], what: str) -> Any:
+    def check(_: _Check, wanted: float, value: Any) -> Iterator[str]:
+        if _is_number(value) and says(value, wanted):
+            yield f"{_shown(value)} is {what} of {wanted!r}"
+
+    return check
+
+
+def _length(of: type, at_least: bool) -> Any:
+    special, empty, wrong = (1, "should be non-empty", "is too short")
+    if not at_least:
+        special, empty, wrong = (0, "is expected to be empty", "is too long")
+
+    def check(_: _Check, wanted: float, value: Any) -> Iterator[str]:
+        if isinstance(value, of):
+            length = len(value)  # type: ignore[arg-type]  # a str or a list
+            if length < wanted if at_least else length > wanted:
+                yield f"{_shown(value)} {empty if wanted == special else wrong}"
+
+    return check
+
+
+_CHECKS: Mapping[str, Any] = {
+    "type": _Check.type,
+    "enum": _Check.enum,
+    "const": _Check.const,
+    "required": _Check.required,
+    "minLength": _length(str, True),
+    "maxLength": _length(str, False),
+    "pattern": _Check.pattern,
+    "minimum": _number(lambda value, low: value < low, "less than the minimum"),
+    "maximum": _number(lambda value, high: value > high, "greater than the maximum"),
+    "exclusiveMinimum": _number(
+        lambda value, low: value <= low, "less than or equal to the minimum"
+    ),
+    "exclusiveMaximum": _number(
+        lambda value, high: value >= high, "greater than or equal to the maximum"
+    ),
+    "multipleOf": _Check.multiple_of,
+    "minItems": _length(list, True),
+    "maxItems": _length(list, False),
+    "uniqueItems": _Check.unique_items,
+}
+"""What a value is checked for, in the order in which it is told."""
+
+
+def _is_size(value: Any) -> bool:
+    return _is_integer(value) and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in TYPES
+    is_some = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return is_some and bool(value) and len(set(value)) == len(value) and set(value) <= set(TYPES)
+
+
+def _is_names(value: Any) -> bool:
+    is_some = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return is_some and len(set(value)) == len(value)
+
+
+_SOUND: Mapping[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    "enum": lambda value: isinstance(value, list),
+    "required": _is_names,
+    "pattern": lambda value: isinstance(value, str),
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "uniqueItems": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_size),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+}
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if weigh(value) <= SHOWN else beginning(value, SHOWN)

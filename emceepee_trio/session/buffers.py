@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterable
+from itertools import accumulate, islice
 from typing import Any
 
 import attrs
 
-from ..config.bounds import MAX_NOTIFICATIONS_BYTES
+from ..config.bounds import MAX_LIST_BYTES, MAX_NOTIFICATIONS_BYTES, MAX_SAID
 from ..model.events import Json
-from ..model.wire import dumps, size_of
+from ..model.weight import beginning, weigh
+from ..model.wire import dumps
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Of RFC 5424, from the least to the worst."""
@@ -29,11 +30,20 @@ class Heard:
     method: str
     params: Json
     timestamp: str
+    too_large: bool | None = None
+    """Its params were; they are not kept."""
     size: int = attrs.field(init=False)
 
     @size.default
     def _measured(self) -> int:
-        return size_of((self.method, self.params))
+        return weigh((self.method, self.params))
+
+    @classmethod
+    def of(cls, server: str, method: str, params: Json, timestamp: str) -> Heard:
+        heard = cls(server, method, params, timestamp)
+        if heard.size <= MAX_NOTIFICATIONS_BYTES:
+            return heard
+        return cls(server, method[:MAX_SAID], None, timestamp, True)
 
 
 @attrs.frozen
@@ -50,8 +60,18 @@ class Logged:
 
 def cut(data: Json, limit: int) -> Json:
     """*data*, or its beginning if it is too long."""
-    written = (data if isinstance(data, str) else dumps(data)).encode("utf-8", "replace")
+    if isinstance(data, str):
+        start = data[: limit + 1]
+    else:
+        # Written, it can be several times as long or as short as it weighs.
+        start = dumps(data) if weigh(data) <= 3 * limit else beginning(data, limit)
+    written = start.encode("utf-8", "replace")
     return data if len(written) <= limit else written[:limit].decode("utf-8", "ignore") + "…"
+
+
+def _fitting(sizes: Iterable[int], room: int) -> int:
+    """For how many there is, beginning with the first."""
+    return sum(size <= room for size in accumulate(sizes))
 
 
 def at_least(level: str) -> Callable[[str], bool]:
@@ -109,17 +129,22 @@ class Buffers:
         buffers[server] = buffers.pop(server, deque())
         return buffers[server], gone
 
-    def take_notifications(self, server: str | None, limit: int | None) -> list[Heard]:
-        """The oldest *limit*, removed."""
-        in_order = heapq.merge(
-            *self._among(self._heard, server).values(), key=lambda entry: entry.timestamp
-        )
+    def take_notifications(
+        self, server: str | None, limit: int | None, room: int = MAX_LIST_BYTES
+    ) -> list[Heard]:
+        """The oldest *limit* for which there is *room*, removed; one in any case."""
+        among = self._among(self._heard, server).values()
+        in_order = heapq.merge(*among, key=lambda entry: entry.timestamp)
         found = list(islice(in_order, limit))
+        found = found[: max(1, _fitting((entry.size for entry in found), room))]
         for notification in found:
             # Of each server it is the oldest that is left.
             self._heard[notification.server].popleft()
             self._heard_bytes[notification.server] -= notification.size
         return found
+
+    def count_notifications(self, server: str | None) -> int:
+        return sum(map(len, self._among(self._heard, server).values()))
 
     def take_logs(
         self,
@@ -128,8 +153,11 @@ class Buffers:
         limit: int,
         *,
         clear: bool,
+        room: int = MAX_LIST_BYTES,
     ) -> tuple[list[Logged], int]:
-        """The newest *limit* that are *wanted*, oldest first, and how many older ones are gone.
+        """The newest *limit* that are *wanted* and for which there is *room*, oldest first.
+
+        And how many older ones are gone.
 
         With *clear*, whatever matched is forgotten, also what did not fit, and is counted as gone.
         """
@@ -142,7 +170,8 @@ class Buffers:
             ),
             key=lambda entry: entry.timestamp,
         )
-        found = matching[-limit:]
+        sizes = [weigh(entry.data) + 200 for entry in matching[: -limit - 1 : -1]]
+        found = matching[len(matching) - _fitting(sizes, room) :]
         dropped = sum(count for name, count in self._dropped.items() if server in (None, name))
         if clear:
             dropped += len(matching) - len(found)

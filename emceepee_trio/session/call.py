@@ -31,6 +31,8 @@ class Task:
     tool: str
     args: Mapping[str, Any]
     ttl_ms: int
+    args_bytes: int = 0
+    """About as many as there are."""
     status_message: str | None = None
     error: str | None = None
 
@@ -48,6 +50,7 @@ class Call:
     started: float
     hard_end: float
     """``call_timeout_ms``, on trio's clock: promoted or not."""
+    args_bytes: int = 0
     waiting_on: str = "connection"
     state: CallState = CallState.IN_FLIGHT
     task: Task | None = None

@@ -34,7 +34,8 @@ from ..model import events
 from ..model.brief import brief
 from ..model.events import Happening
 from ..model.states import CALL, TASK, CallState, TaskState, step
-from ..model.wire import size_of, timestamp
+from ..model.weight import weigh
+from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
 from .call import Call, Result, Send, Task
 
@@ -61,6 +62,8 @@ class Calls:
     _finished_bytes: int = attrs.field(default=0, init=False)
     _others: int = attrs.field(default=0, init=False)
     """Requests in flight that are no calls of tools, and may wait for a server all the same."""
+    _args_bytes: int = attrs.field(default=0, init=False)
+    """Of the calls that run."""
 
     def begin(
         self,
@@ -77,6 +80,12 @@ class Calls:
         if self.nursery.cancel_scope.cancel_called:
             raise SessionGone("the session has ended; open a new one and call again")
         self._room_in_flight()
+        size, room = weigh(args), self.limits.calls_bytes
+        if self._args_bytes + size > room:
+            raise LimitReached(
+                f"the arguments of the calls and tasks under way would have more than {room} bytes "
+                "(limits.calls_bytes); wait for some of them to finish"
+            )
         if patience <= 0:
             self._room_for_task()
         now = trio.current_time()
@@ -89,11 +98,13 @@ class Calls:
             timestamp(self.wall()),
             now,
             now + hard_timeout,
+            size,
         )
         # Born with a deadline beyond any wait, so that no path leaves a call without one.
         call.scope.deadline = min(call.hard_end, now + patience + ttl)
         self._calls[call.id] = call
         self._in_flight.add(call.id)
+        self._args_bytes += size
         self._log("debug", "tool_execution_start", call, has_args=bool(args))
         begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
@@ -173,6 +184,7 @@ class Calls:
             call.tool,
             call.args,
             round(call.ttl * 1000),
+            call.args_bytes,
         )
         self.publish(call.server, events.TaskCreated(call.id, call.tool, task.ttl_ms))
         self._log("info", "tool_execution_timeout", call, task_id=call.id)
@@ -216,6 +228,7 @@ class Calls:
                 TaskState.CANCELLED,
                 SessionGone("the session ended under this call; open a new one and call again"),
             )
+            self._args_bytes -= call.args_bytes
             if call.task is None:
                 del self._calls[call.id]
 
@@ -277,7 +290,7 @@ class Calls:
             return fate, outcome
         shown = outcome.to_json() if isinstance(outcome, ToolError) else outcome
         with (wall := self._wall(call)):
-            call.size = size_of(call.args) + size_of(shown)
+            call.size = call.args_bytes + weigh(shown)
         if wall.log_id is not None and fate in {TaskState.COMPLETED, TaskState.FAILED}:
             return TaskState.FAILED, InternalError(wall.log_id)
         return fate, outcome

@@ -19,7 +19,7 @@ import attrs
 
 from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
-from ..model.events import Event, Happening, Notification
+from ..model.events import Event, Happening, Notification, abridged
 from ..model.wire import dumps, event_json, event_type, size_of, timestamp, to_camel
 from ..waits.feed import Feed
 
@@ -181,6 +181,7 @@ class Events:
             first.event = attrs.evolve(first.event, count=first.event.count + 1)
         else:
             created = timestamp(self.wall())
+            happening = abridged(happening, MAX_DELIVERY_BYTES - 1000)
             size = size_of(to_camel(happening)) + len(server) + 100
             event = Event(self.new_id(), server, created, happening, size)
             kept = self._kept[event.id] = _Kept(event, self.now() + self.keep_for, notice)

@@ -23,6 +23,7 @@ from ..model import events
 from ..model.events import Happening
 from ..model.forms import UnusableForm, filled, mismatches
 from ..model.states import ELICITATION, SAMPLING, QuestionState, step
+from ..model.weight import weigh
 from ..model.wire import timestamp
 from ..waits.slot import Slot
 
@@ -44,6 +45,8 @@ class Question:
     state: QuestionState = QuestionState.PENDING
     asked_at: float = 0.0
     """On trio's clock."""
+    size: int = 0
+    """About as many bytes as its params have."""
     slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
 
     @property
@@ -58,6 +61,10 @@ class Question:
             short |= {"message": self.params.get("message"), "mode": self.mode}
             short |= {k: self.params[k] for k in ("requestedSchema", "url") if k in self.params}
         return short
+
+    def name(self) -> dict[str, Any]:
+        """As it stands there if it is too large for that."""
+        return {"requestId": self.id, "server": self.server, "too_large": True}
 
     def whole(self) -> dict[str, Any]:
         """As get_elicitations and get_sampling_requests list it."""
@@ -99,7 +106,14 @@ class Questions:
                 code=INTERNAL_ERROR,
                 message=f"{self.limits.questions} questions are open in this session already",
             )
-        question = Question(self.new_id(), kind, server, timestamp(self.wall()), params)
+        size, room = weigh(params), self.limits.questions_bytes
+        if sum(question.size for question in self._open.values()) + size > room:
+            raise MCPError(
+                code=INTERNAL_ERROR,
+                message=f"the questions that are open in this session would have more than {room} "
+                "bytes (limits.questions_bytes)",
+            )
+        question = Question(self.new_id(), kind, server, timestamp(self.wall()), params, size=size)
         question.asked_at = trio.current_time()
         self._open[question.id] = question
         try:

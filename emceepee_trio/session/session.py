@@ -22,6 +22,7 @@ from ..backend.client import Client
 from ..backend.process import PATIENCE
 from ..backend.shared import Shared
 from ..config import Config, Server
+from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
@@ -207,9 +208,13 @@ class Session:
 
     def notified(self, server: str, method: str, params: Params | None) -> None:
         now = timestamp(self.wall())
+        told = events.Notification(method[:MAX_SAID], now, None, True)
         with self._wall("notification_crashed", server):
-            self.buffers.hear(Heard(server, method, params, now))
-        self.publish(server, events.Notification(method, now, params))
+            heard = Heard.of(server, method, params, now)
+            self.buffers.hear(heard)
+            if heard.size <= MAX_DELIVERY_BYTES:
+                told = events.Notification(method, now, params)
+        self.publish(server, told)
 
     def logged(
         self,

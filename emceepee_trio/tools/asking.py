@@ -5,7 +5,8 @@ What a backend or the connection to it says instead of an answer becomes one of 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,13 +16,18 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS
 
 from ..backend.backend import Backend
-from ..backend.catalog import Entries, List
+from ..backend.catalog import Entries, List, name_of
 from ..backend.client import Client
+from ..backend.turns import Turns
 from ..backend.witness import BrokeOff, NotRun, Unanswered
+from ..config.bounds import MAX_SAID
 from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
 from ..model.states import BackendState
+from ..model.weight import cut
 from ..waits.firewall import Firewall, begin
+from .listing import list_reply
 from .registry import Request
+from .response import Reply
 
 T = TypeVar("T")
 
@@ -40,6 +46,7 @@ OUT_OF_REACH = {
 def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
     """What the backend said, or that it is gone."""
     said = error.error
+    message = cut(said.message, MAX_SAID)
     if isinstance(error, NotRun):
         return ServerDisconnected(
             f"server {server!r} has lost our session, twice in a row, and did not run {what}; "
@@ -65,11 +72,9 @@ def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
         said.code == INVALID_PARAMS and what == "resources/read"
     ):
         return NotFound(
-            f"server {server!r}: {said.message}; list_resources shows what there is", details
+            f"server {server!r}: {message}; list_resources shows what there is", details
         )
-    return ExecutionFailed(
-        f"server {server!r} answered {what} with an error: {said.message}", details
-    )
+    return ExecutionFailed(f"server {server!r} answered {what} with an error: {message}", details)
 
 
 async def ask(
@@ -112,27 +117,52 @@ async def _within_patience(
     )
 
 
+@attrs.frozen
+class Labelled:
+    """Entries of one server, and what we say of each; copied only as they are needed."""
+
+    server: str
+    of_server: Entries
+    stale: bool = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        # Whose they are and whether they are old is for us to say, whatever an entry says itself.
+        label = {"server": self.server} | ({"stale": True} if self.stale else {})
+        for entry in self.of_server:
+            yield {**label, **{key: entry[key] for key in entry if key not in _OURS}}
+
+
+_OURS = ("server", "stale")
+
+
 @attrs.define(eq=False)
 class Gathered:
     """A list over many backends."""
 
-    entries: Entries = attrs.field(factory=list, init=False)
+    lists: list[Labelled] = attrs.field(factory=list, init=False)
     errors: list[dict[str, str]] = attrs.field(factory=list, init=False)
 
-    def to_json(self, key: str) -> dict[str, Any]:
-        said: dict[str, Any] = {key: self.entries}
-        if self.errors:
-            said["errors"] = self.errors
-        return said
+    def entries(self) -> Iterator[dict[str, Any]]:
+        return itertools.chain.from_iterable(self.lists)
 
+    async def names(self) -> list[str]:
+        """Of all entries, in their order."""
+        found: list[str] = []
+        async with Turns() as turns:
+            for each in self.lists:
+                for entry in each.of_server:
+                    if turns.is_over:
+                        await turns.next()
+                    found.append(name_of(entry))
+        return found
 
-def labelled(entries: Iterable[Mapping[str, Any]], server: str, *, stale: bool = False) -> Entries:
-    """Whose they are and whether they are old is for us to say, whatever an entry says itself."""
-    label = {"server": server, "stale": True} if stale else {"server": server}
-    return [
-        {**label, **{key: entry[key] for key in entry if key not in ("server", "stale")}}
-        for entry in entries
-    ]
+    @property
+    def said(self) -> dict[str, Any]:
+        """What an answer says beside the entries."""
+        return {"errors": self.errors} if self.errors else {}
+
+    async def reply(self, key: str) -> Reply:
+        return await list_reply(key, self.entries(), self.said)
 
 
 async def gather(request: Request, name: List, backends: Iterable[Backend]) -> Gathered:
@@ -169,8 +199,8 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
         server = backend.server.name
         if server in failed:
             gathered.errors.append({"server": server, "error": failed[server]})
-            old = backend.catalog.kept(name) or ()
-            gathered.entries += labelled(old, server, stale=True)
+            old = backend.catalog.kept(name) or []
+            gathered.lists.append(Labelled(server, old, stale=True))
         else:
-            gathered.entries += labelled(found[server], server)
+            gathered.lists.append(Labelled(server, found[server]))
     return gathered

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import attrs
-import regex
 from mcp import MCPError
 
 from ..backend.backend import Backend
+from ..backend.catalog import name_of
 from ..backend.client import Client
 from ..backend.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
+    MAX_FIRST_SENTENCE,
     MAX_FULL_TOOLS_BYTES,
+    MAX_LIST_BYTES,
+    MAX_PENDING_BYTES,
     MAX_SEARCH_PATTERN,
     MAX_TASK_TTL_MS,
     MIN_TASK_TTL_MS,
 )
-from ..errors import InvalidArguments, NotFound, ServerDisconnected, ToolError
+from ..config.server import A_NAME
+from ..errors import NotFound, ServerDisconnected, ToolError
 from ..model.fields import Bounds, Doc, MaxLength, frozen
 from ..model.problems import did_you_mean
+from ..model.weight import weigh
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .asking import as_tool_error, gather
+from .listing import listed, write
 from .registry import CALLS, READS, TOOLS, Request
-from .response import Reply, text
+from .response import Reply, Room, text
+from .search import Search
 from .servers import task_items
-
-MATCHING = 0.5
-"""Seconds that a client's pattern may take on one name."""
 
 
 @frozen
@@ -49,54 +54,41 @@ class ListTools:
     waits=True,
 )
 async def list_tools(request: Request, asked: ListTools) -> Reply:
-    of_server, of_tool = _pattern("server", asked.server), _pattern("tool", asked.tool)
-    matching = [
-        backend for name, backend in request.session.backends.items() if _matches(of_server, name)
-    ]
+    session = request.session
+    of_server, of_tool = Search.of("server", asked.server), Search.of("tool", asked.tool)
+    backends = list(session.backends.values())
+    names = [backend.server.name for backend in backends]
+    matching = list(itertools.compress(backends, await of_server.among(session, names)))
     gathered = await gather(request, "tools", matching)
-    gathered.entries = [
-        tool for tool in gathered.entries if _matches(of_tool, str(tool.get("name")))
-    ]
-    said = gathered.to_json("tools")
-    detail: str = asked.detail
-    if detail == "auto":
-        fits = len(dumps(said).encode()) <= MAX_FULL_TOOLS_BYTES
-        detail = "full" if fits else "summary"
-    if detail == "summary":
-        said["tools"] = [_summary(tool) for tool in gathered.entries]
-        said["hint"] = 'names only; for schemas narrow server and tool down, or detail="full"'
-    said["detail"] = detail
-    return Reply({"content": [text(dumps(said))], "isError": False})
+    found = await of_tool.among(session, await gathered.names())
+    said = gathered.said
+    if asked.detail != "summary":
+        auto = asked.detail == "auto"
+        room = MAX_FULL_TOOLS_BYTES - weigh(said) if auto else MAX_LIST_BYTES
+        full = await write(itertools.compress(gathered.entries(), found), room)
+        if not (auto and full.more):
+            return listed("tools", full, said | {"detail": "full"})
+    summaries = map(_summary, itertools.compress(gathered.entries(), found))
+    return listed("tools", await write(summaries), said | {"hint": _HINT, "detail": "summary"})
 
 
-def _pattern(name: str, pattern: str) -> regex.Pattern[str]:
-    try:
-        return regex.compile(pattern)
-    except regex.error as error:
-        raise InvalidArguments(f"{name}: not a regular expression: {error}") from None
-
-
-def _matches(pattern: regex.Pattern[str], name: str) -> bool:
-    try:
-        return pattern.search(name, timeout=MATCHING) is not None
-    except TimeoutError:
-        raise InvalidArguments(
-            f"the pattern {pattern.pattern!r} takes too long to match; use a simpler one"
-        ) from None
+_HINT = 'names only; for schemas narrow server and tool down, or detail="full"'
 
 
 def _summary(tool: Mapping[str, Any]) -> dict[str, Any]:
     said = {key: tool[key] for key in ("server", "stale", "name") if key in tool}
-    description = str(tool.get("description") or tool.get("title") or "")
-    if first := description.strip().split("\n")[0].split(". ")[0]:
-        said["description"] = first
+    description = tool.get("description") or tool.get("title")
+    if isinstance(description, str):
+        start = description.lstrip()[:MAX_FIRST_SENTENCE]
+        if first := start.split("\n")[0].split(". ")[0].rstrip():
+            said["description"] = first
     return said
 
 
 @frozen
 class ExecuteTool:
-    server: str
-    tool: str
+    server: Annotated[str, A_NAME]
+    tool: Annotated[str, A_NAME]
     args: Mapping[str, Any] = attrs.field(factory=dict)
     timeout_ms: Annotated[
         int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("wait so long, default 120000; 0: none")
@@ -193,7 +185,7 @@ class _Sending:
             tools = await self.backend.catalog.get("tools", client)
         except (MCPError, ToolError):
             return
-        names = [str(tool.get("name")) for tool in tools]
+        names = list(map(name_of, tools))
         if names and name not in names:
             raise _no_such_tool(self.backend, name, names, failure)
 
@@ -223,9 +215,9 @@ def _promoted(request: Request, task: Task, timeout_ms: int) -> Reply:
         },
         "pending_on_server": {
             **task_items(session.calls.working(server), "tasks"),
-            "elicitations_for_server": [
-                question.brief() for question in session.questions.open("elicitation", server)
-            ],
+            "elicitations_for_server": Room(MAX_PENDING_BYTES).briefs(
+                session.questions.open("elicitation", server)
+            ),
         },
     }
     said = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from ..config.bounds import MAX_LOGS_RETURNED
-from ..model.fields import Bounds, Doc, Pattern, frozen
+from ..config.bounds import MAX_LOGS_RETURNED, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
+from ..config.server import A_NAME, FEW
+from ..model.fields import Bounds, Doc, Most, Pattern, frozen
+from ..model.problems import Problem
 from ..model.wire import to_snake
 from ..session.buffers import Logged, at_least
 from .asking import ask
@@ -18,7 +21,7 @@ Source = Literal["protocol", "stderr", "stdout"]
 
 @frozen
 class GetNotifications:
-    server: str | None = None
+    server: Annotated[str | None, A_NAME] = None
     limit: Annotated[int | None, Bounds(1, 100_000)] = None
 
 
@@ -26,16 +29,19 @@ class GetNotifications:
     "Notifications of servers, oldest first; removed when returned.", GetNotifications, ACTS
 )
 async def get_notifications(request: Request, asked: GetNotifications) -> Reply:
-    found = request.session.buffers.take_notifications(asked.server, asked.limit)
-    return json_reply({"notifications": [to_snake(entry) for entry in found]})
+    buffers = request.session.buffers
+    found = buffers.take_notifications(asked.server, asked.limit)
+    more = buffers.count_notifications(asked.server)
+    said = {"more": more} if more else {}
+    return json_reply({"notifications": [to_snake(entry) for entry in found]} | said)
 
 
 @frozen
 class GetLogs:
-    server: str | None = None
+    server: Annotated[str | None, A_NAME] = None
     level: Annotated[LogLevel, Doc("this and worse")] = "debug"
-    sources: tuple[Source, ...] | None = None
-    exclude_sources: tuple[Source, ...] = ()
+    sources: Annotated[tuple[Source, ...] | None, FEW] = None
+    exclude_sources: Annotated[tuple[Source, ...], FEW] = ()
     limit: Annotated[int, Bounds(1, MAX_LOGS_RETURNED)] = 100
     clear: Annotated[bool, Doc("forget what matched")] = True
 
@@ -63,7 +69,7 @@ async def get_logs(request: Request, asked: GetLogs) -> Reply:
 
 @frozen
 class SetLogLevel:
-    server: str
+    server: Annotated[str, A_NAME]
     level: LogLevel
 
 
@@ -86,13 +92,19 @@ async def get_roots(request: Request, _: NoArguments) -> Reply:
 
 @frozen
 class Root:
-    uri: Annotated[str, Pattern("file://.+", "a file:// URI")]
-    name: str | None = None
+    uri: Annotated[str, Most(most_characters=MAX_URI), Pattern("file://.+", "a file:// URI")]
+    name: Annotated[str | None, A_NAME] = None
 
 
 @frozen
 class SetRoots:
-    roots: tuple[Root, ...]
+    roots: Annotated[tuple[Root, ...], Most(MAX_ROOTS)]
+
+    def problems(self) -> Iterator[Problem]:
+        if (size := sum(len(root.uri) + len(root.name or "") for root in self.roots)) > (
+            MAX_ROOTS_BYTES
+        ):
+            yield Problem("roots", f"too long: {size} characters, at most {MAX_ROOTS_BYTES}")
 
 
 @TOOLS.tool("Tell servers which folders they may work in.", SetRoots, ACTS)

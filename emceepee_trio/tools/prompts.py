@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import attrs
 
+from ..config.server import A_NAME, A_URL
 from ..model.fields import Doc, frozen
 from ..model.problems import Problem
 from .asking import ask
@@ -18,13 +19,13 @@ from .response import Reply, json_reply
 @TOOLS.tool("Prompts of one server or of all.", OfServers, READS, waits=True)
 async def list_prompts(request: Request, asked: OfServers) -> Reply:
     gathered = await list_of(request, "prompts", asked.server)
-    return json_reply(gathered.to_json("prompts"))
+    return await gathered.reply("prompts")
 
 
 @frozen
 class GetPrompt:
-    server: str
-    name: str
+    server: Annotated[str, A_NAME]
+    name: Annotated[str, A_NAME]
     arguments: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -37,8 +38,8 @@ async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
 
 @frozen
 class Reference:
-    prompt: str | None = None
-    uri: str | None = None
+    prompt: Annotated[str | None, A_NAME] = None
+    uri: Annotated[str | None, A_URL] = None
 
     def problems(self) -> Iterator[Problem]:
         if (self.prompt is None) == (self.uri is None):
@@ -47,13 +48,13 @@ class Reference:
 
 @frozen
 class Argument:
-    name: str
+    name: Annotated[str, A_NAME]
     value: str
 
 
 @frozen
 class Complete:
-    server: str
+    server: Annotated[str, A_NAME]
     ref: Reference
     argument: Annotated[Argument, Doc("what is typed so far")]
     context: Annotated[Mapping[str, str], Doc("other arguments")] = attrs.field(factory=dict)

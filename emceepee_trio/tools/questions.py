@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
+from ..config.bounds import MAX_BLOCKS
+from ..config.server import A_NAME
 from ..errors import InvalidArguments
-from ..model.fields import Doc, MaxLength, frozen
+from ..model.fields import Doc, MaxLength, Most, frozen
+from ..model.forms import has_patterns
 from ..model.states import QuestionState
-from ..session.questions import checked_content
+from ..session.questions import Kind, checked_content
+from ..waits.matching import in_thread
+from .listing import list_reply
 from .registry import ACTS, ENDS, READS, TOOLS, Request
-from .resources import OfServers
 from .response import Reply, json_reply
 
 
-@TOOLS.tool("Open requests of servers for a completion by a model (you).", OfServers, READS)
-async def get_sampling_requests(request: Request, asked: OfServers) -> Reply:
-    found = request.session.questions.open("sampling", asked.server)
-    return json_reply({"sampling_requests": [question.whole() for question in found]})
+@frozen
+class Open:
+    server: Annotated[str | None, A_NAME] = None
+    request_id: Annotated[str | None, A_NAME, Doc("only this one, however large")] = None
+
+
+@TOOLS.tool("Open requests of servers for a completion by a model (you).", Open, READS)
+async def get_sampling_requests(request: Request, asked: Open) -> Reply:
+    return await _open(request, "sampling", "sampling_requests", asked)
+
+
+async def _open(request: Request, kind: Kind, key: str, asked: Open) -> Reply:
+    questions = request.session.questions
+    if asked.request_id is not None:
+        return json_reply({key: [questions.get(kind, asked.request_id).whole()]})
+    found = questions.open(kind, asked.server)
+    return await list_reply(key, (question.whole() for question in found))
 
 
 @frozen
 class RespondToSampling:
-    request_id: str
+    request_id: Annotated[str, A_NAME]
     content: Annotated[
-        str | tuple[Mapping[str, Any], ...] | Mapping[str, Any], Doc("text, or content blocks")
+        str | tuple[Mapping[str, Any], ...] | Mapping[str, Any],
+        Most(MAX_BLOCKS),
+        Doc("text, or content blocks"),
     ]
     model: Annotated[str, Doc("who completed it")]
     role: Literal["assistant", "user"] = "assistant"
-    stop_reason: str | None = None
+    stop_reason: Annotated[str | None, A_NAME] = None
 
 
 @TOOLS.tool("Answer a sampling request.", RespondToSampling, ACTS)
@@ -62,7 +82,7 @@ def _content(
 
 @frozen
 class Cancel:
-    request_id: str
+    request_id: Annotated[str, A_NAME]
     reason: Annotated[str, MaxLength(1000)] = "cancelled by the client"
 
 
@@ -73,15 +93,14 @@ async def cancel_sampling_request(request: Request, asked: Cancel) -> Reply:
     return json_reply({"cancelled": asked.request_id})
 
 
-@TOOLS.tool("Open questions of servers to the user, with the form they want.", OfServers, READS)
-async def get_elicitations(request: Request, asked: OfServers) -> Reply:
-    found = request.session.questions.open("elicitation", asked.server)
-    return json_reply({"elicitations": [question.whole() for question in found]})
+@TOOLS.tool("Open questions of servers to the user, with the form they want.", Open, READS)
+async def get_elicitations(request: Request, asked: Open) -> Reply:
+    return await _open(request, "elicitation", "elicitations", asked)
 
 
 @frozen
 class RespondToElicitation:
-    request_id: str
+    request_id: Annotated[str, A_NAME]
     action: Literal["accept", "decline", "cancel"]
     content: Annotated[Mapping[str, Any] | None, Doc("with accept: the form, by its schema")] = None
 
@@ -103,7 +122,9 @@ async def respond_to_elicitation(request: Request, asked: RespondToElicitation) 
     question = questions.get("elicitation", asked.request_id)
     result: dict[str, Any] = {"action": asked.action}
     if asked.action == "accept" and question.mode != "url":
-        result["content"] = checked_content(question, asked.content)
+        check = partial(checked_content, question, asked.content)
+        is_long = has_patterns(question.params.get("requestedSchema"))
+        result["content"] = await in_thread(check) if is_long else check()
     questions.answer(question, _STATES[asked.action], result)
     return json_reply({"responded": asked.request_id})
 

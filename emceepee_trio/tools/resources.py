@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from mcp import MCPError
 
 from ..backend.backend import Backend
-from ..backend.catalog import List
+from ..backend.catalog import Entries, List
 from ..config import OUR_NAME
+from ..config.server import A_NAME, A_URL
 from ..errors import ExecutionFailed, NotFound, TimedOut
 from ..model.diagrams import diagrams
 from ..model.fields import frozen
 from ..model.wire import dumps
-from .asking import Gathered, as_tool_error, ask, entries_of, gather, labelled
+from .asking import Gathered, Labelled, as_tool_error, ask, entries_of, gather
 from .registry import ACTS, READS, TOOLS, Request
 from .response import Reply, json_reply
 
 DIAGRAMS = "emceepee://diagrams"
-OUR_RESOURCES = [
+OUR_RESOURCES: Entries = [
     {
         "uri": DIAGRAMS,
         "name": "diagrams",
@@ -44,33 +45,33 @@ async def list_of(request: Request, name: List, server: str | None) -> Gathered:
         gathered = await gather(request, name, session.backends.values())
     elif server != OUR_NAME:
         entries = await entries_of(request, session.backend(server), name)
-        gathered.entries = labelled(entries, server)
+        gathered.lists.append(Labelled(server, entries))
     if name == "resources" and server in (None, OUR_NAME):
-        gathered.entries += labelled(OUR_RESOURCES, OUR_NAME)
+        gathered.lists.append(Labelled(OUR_NAME, OUR_RESOURCES))
     return gathered
 
 
 @frozen
 class OfServers:
-    server: str | None = None
+    server: Annotated[str | None, A_NAME] = None
 
 
 @TOOLS.tool("Resources of one server or of all.", OfServers, READS, waits=True)
 async def list_resources(request: Request, asked: OfServers) -> Reply:
     gathered = await list_of(request, "resources", asked.server)
-    return json_reply(gathered.to_json("resources"))
+    return await gathered.reply("resources")
 
 
 @TOOLS.tool("Templates for resource URIs of one server or of all.", OfServers, READS, waits=True)
 async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
     gathered = await list_of(request, "resource_templates", asked.server)
-    return json_reply(gathered.to_json("resource_templates"))
+    return await gathered.reply("resource_templates")
 
 
 @frozen
 class Resource:
-    server: str
-    uri: str
+    server: Annotated[str, A_NAME]
+    uri: Annotated[str, A_URL]
 
 
 @TOOLS.tool("Read a resource.", Resource, READS, waits=True)

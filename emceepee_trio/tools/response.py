@@ -6,14 +6,16 @@ nothing can be lost between taking them and handing the response to its transpor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import attrs
 
+from ..config.bounds import MAX_PENDING_BYTES
 from ..errors import ToolError
-from ..model.wire import dumps
+from ..model.wire import dumps, size_of
 from ..session.events import Delivery
+from ..session.questions import Question
 from ..session.session import Session
 from ..waits.firewall import Firewall
 
@@ -91,10 +93,41 @@ def remarks(delivery: Delivery) -> Result:
     return said
 
 
-def pending_client(session: Session) -> Result:
-    """Questions that wait for the client; empty if there are none."""
-    elicitations = [q.brief() for q in session.questions.open("elicitation")]
-    sampling = [q.brief() for q in session.questions.open("sampling")]
+def pending_client(session: Session, server: str | None = None) -> Result:
+    """Questions that wait for the client; empty if there are none.
+
+    They stand in every response, so there is a bound to what they take of it.
+    """
+    elicitations = session.questions.open("elicitation", server)
+    sampling = session.questions.open("sampling", server)
     if not elicitations and not sampling:
         return {}
-    return {"elicitations": elicitations, "sampling_requests": sampling}
+    room = Room(MAX_PENDING_BYTES)
+    said: Result = {
+        "elicitations": room.briefs(elicitations),
+        "sampling_requests": room.briefs(sampling),
+    }
+    return said | ({"more": room.missing} if room.missing else {})
+
+
+@attrs.define(eq=False)
+class Room:
+    """For questions, each as it is, or only its name, or none."""
+
+    left: int
+    missing: int = attrs.field(default=0, init=False)
+
+    def briefs(self, questions: Iterable[Question]) -> list[Result]:
+        found = []
+        for question in questions:
+            short = question.brief() if question.size <= self.left else question.name()
+            size = size_of(short)
+            if size > self.left:
+                short = question.name()
+                size = size_of(short)
+            if size > self.left:
+                self.missing += 1
+            else:
+                self.left -= size
+                found.append(short)
+        return found

@@ -8,18 +8,29 @@ from typing import Annotated, Any
 import attrs
 
 from ..backend.backend import Backend
+from ..backend.catalog import name_of
 from ..config import ConfigError, server_from_arguments
-from ..config.bounds import MAX_TASKS_SHOWN
+from ..config.bounds import (
+    MAX_CAPABILITIES,
+    MAX_INSTRUCTIONS,
+    MAX_LIST_BYTES,
+    MAX_NAME,
+    MAX_SAID,
+    MAX_TASKS_SHOWN,
+    MAX_TOOLS_NAMED,
+)
 from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
 from ..errors import InvalidArguments, ToolError
 from ..model.fields import Doc, Secret, frozen
 from ..model.problems import listed
+from ..model.weight import cut, weigh
 from ..model.wire import timestamp
 from ..session.call import Task
 from ..session.session import Session
 from .asking import entries_of
+from .listing import list_reply
 from .registry import CALLS, ENDS, READS, TOOLS, NoArguments, Request
-from .response import Reply, json_reply
+from .response import Reply, json_reply, pending_client
 
 STDERR_TAIL = 20
 RECENT_EVENTS = 20
@@ -77,9 +88,11 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
             # It is added and stays: an error would say that it is not.
             said["errors"] = [{"server": server.name, "error": error.message}]
         else:
-            said["tools"] = [tool.get("name") for tool in tools]
+            said["tools"] = names = [name_of(tool)[:MAX_NAME] for tool in tools[:MAX_TOOLS_NAMED]]
+            if len(tools) > len(names):
+                said["more"] = len(tools) - len(names)
         if client.negotiated.instructions:
-            said["instructions"] = client.negotiated.instructions
+            said["instructions"] = cut(client.negotiated.instructions, MAX_INSTRUCTIONS)
     return json_reply(said)
 
 
@@ -110,7 +123,8 @@ async def reconnect_server(request: Request, asked: Named) -> Reply:
 @TOOLS.tool("All servers and their state.", NoArguments, READS)
 async def list_servers(request: Request, _: NoArguments) -> Reply:
     session = request.session
-    return json_reply({"servers": [describe(session, b) for b in session.backends.values()]})
+    servers = (describe(session, backend) for backend in session.backends.values())
+    return await list_reply("servers", servers)
 
 
 @frozen
@@ -127,15 +141,15 @@ class OfServer:
 async def get_server_status(request: Request, asked: OfServer) -> Reply:
     session, name = request.session, asked.server
     backend = session.backend(name)
-    said: dict[str, Any] = {"server": describe(session, backend)}
+    said: dict[str, Any] = {"server": describe(session, backend, whole=True)}
     if backend.client is not None and backend.client.negotiated.instructions:
-        said["instructions"] = backend.client.negotiated.instructions
+        said["instructions"] = cut(backend.client.negotiated.instructions, MAX_INSTRUCTIONS)
     questions = {kind: session.questions.open(kind, name) for kind in ("elicitation", "sampling")}
     waiting = next((kind for kind, open_ in questions.items() if open_), None)
     said |= {
         **task_items([t for t in session.calls.tasks() if t.server == name], "tasks"),
-        "elicitations": [q.brief() for q in questions["elicitation"]],
-        "sampling_requests": [q.brief() for q in questions["sampling"]],
+        "elicitations": [],
+        "sampling_requests": [],
         "calls_in_flight": [
             # A backend that has asked us something usually waits for that.
             call.to_json() | ({"waiting_on": waiting} if waiting and call.is_sent else {})
@@ -143,6 +157,7 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
         ],
         "recent_events": session.events.recent(name, RECENT_EVENTS),
     }
+    said |= pending_client(session, name)
     if (process := process_json(backend)) is not None:
         said["process"] = process
     said["stderr_tail"] = session.buffers.tail(name, "stderr", STDERR_TAIL)
@@ -172,8 +187,8 @@ def process_json(backend: Backend) -> dict[str, Any] | None:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def describe(session: Session, backend: Backend) -> dict[str, Any]:
-    """A server as list_servers shows it."""
+def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict[str, Any]:
+    """A server as list_servers shows it, or the *whole* of it."""
     server = backend.server
     said: dict[str, Any] = {
         "name": server.name,
@@ -189,7 +204,7 @@ def describe(session: Session, backend: Backend) -> dict[str, Any]:
     if backend.connected_at is not None:
         said["connected_at"] = timestamp(backend.connected_at)
     if backend.last_error is not None:
-        said["last_error"] = backend.last_error
+        said["last_error"] = cut(backend.last_error, MAX_SAID)
     if backend.next_try is not None:
         said["reconnect_attempt"] = backend.retries.attempt
         said["next_retry_ms"] = backend.retries.delay_ms
@@ -201,4 +216,8 @@ def describe(session: Session, backend: Backend) -> dict[str, Any]:
             "capabilities": agreed.capabilities,
             "has_instructions": bool(agreed.instructions),
         }
+        room = MAX_LIST_BYTES if whole else MAX_CAPABILITIES
+        if weigh((agreed.server_info, agreed.capabilities)) > room:
+            del said["server_info"], said["capabilities"]
+            said["too_large"] = True
     return said

@@ -6,26 +6,40 @@ from typing import Annotated, Any, Literal
 
 import trio
 
-from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_WAITERS
+from ..config.bounds import (
+    MAX_ARGS_BEGINNING,
+    MAX_ARGS_SHOWN,
+    MAX_EXECUTE_TIMEOUT_MS,
+    MAX_PENDING_BYTES,
+    MAX_WAITERS,
+)
+from ..config.server import A_NAME
 from ..errors import TimedOut
 from ..model.fields import Bounds, Doc, frozen
 from ..model.states import TaskState
+from ..model.weight import beginning
 from ..model.wire import to_snake
 from ..session.call import Call, Task
 from ..session.session import Session
+from .listing import list_reply
 from .registry import ENDS, READS, TOOLS, Request
-from .response import Reply, json_reply
+from .response import Reply, Room, json_reply
 
 Status = Literal["working", "completed", "failed", "cancelled", "expired"]
 
 
-def task_json(task: Task) -> dict[str, Any]:
-    return to_snake(task)
+def task_json(task: Task, *, whole: bool = False) -> dict[str, Any]:
+    """A task; arguments that are long stand only in what is *whole*."""
+    said = to_snake(task)
+    if (size := said.pop("args_bytes")) > MAX_ARGS_SHOWN and not whole:
+        said["args_bytes"] = size
+        said["args_beginning"] = beginning(said.pop("args"), MAX_ARGS_BEGINNING)
+    return said
 
 
 @frozen
 class ListTasks:
-    server: str | None = None
+    server: Annotated[str | None, A_NAME] = None
     status: Status | None = None
     include_completed: Annotated[bool, Doc("also those that are over")] = False
 
@@ -39,13 +53,13 @@ async def list_tasks(request: Request, asked: ListTasks) -> Reply:
             return task.status.value == asked.status
         return asked.include_completed or task.status is TaskState.WORKING
 
-    tasks = [task_json(task) for task in request.session.calls.tasks() if wanted(task)]
-    return json_reply({"tasks": tasks})
+    tasks = map(task_json, filter(wanted, request.session.calls.tasks()))
+    return await list_reply("tasks", tasks)
 
 
 @frozen
 class OfTask:
-    task_id: str
+    task_id: Annotated[str, A_NAME]
 
 
 @TOOLS.tool("One task, and the questions its server has open.", OfTask, READS)
@@ -55,8 +69,8 @@ async def get_task(request: Request, asked: OfTask) -> Reply:
     questions = session.questions.open("elicitation", task.server)
     return json_reply(
         {
-            "task": task_json(task),
-            "pending_elicitations_for_server": [question.brief() for question in questions],
+            "task": task_json(task, whole=True),
+            "pending_elicitations_for_server": Room(MAX_PENDING_BYTES).briefs(questions),
         }
     )
 
@@ -68,7 +82,7 @@ def _task(call: Call) -> Task:
 
 @frozen
 class GetTaskResult:
-    task_id: str
+    task_id: Annotated[str, A_NAME]
     timeout_ms: Annotated[
         int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default: until the task expires")
     ] = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from ..config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MIN_TIMER_MS
+from ..config.server import A_NAME
 from ..model.fields import Bounds, Doc, MaxLength, frozen
 from ..model.problems import Problem
 from .registry import ACTS, ENDS, READS, TOOLS, Request
@@ -46,7 +47,7 @@ async def list_timers(request: Request, asked: ListTimers) -> Reply:
 
 @frozen
 class OfTimer:
-    timer_id: str
+    timer_id: Annotated[str, A_NAME]
 
 
 @TOOLS.tool("One timer.", OfTimer, READS)

@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, SchemaError
 
-from emceepee_trio.model.forms import PATTERNS, UnusableForm, filled, mismatches
+from cpu_time import cpu_time
+from emceepee_trio.model.forms import (
+    _SOUND,
+    PATTERNS,
+    TOLD,
+    TYPES,
+    UnusableForm,
+    filled,
+    has_patterns,
+    mismatches,
+)
 from strategies import json_values, objects
 
 FORM = {
@@ -171,3 +183,157 @@ def test_many_slow_patterns_are_not_all_tried() -> None:
     schema = {"properties": {name: {"pattern": SLOW} for name in names}}
     assert mismatches(schema, dict.fromkeys(names, ALMOST)) == []
     assert time.monotonic() - started < 30
+
+
+# The same with the library: right, and quadratic where somebody wants it so.
+KEYS = [*_SOUND, "const"]
+
+
+def by_the_library(schema: Any, content: Mapping[str, Any]) -> list[str] | None:
+    checked = checkable(schema)
+    try:
+        Draft202012Validator.check_schema(checked)
+    except SchemaError:
+        return None
+    return [
+        ".".join(map(str, error.absolute_path))
+        + (": " if error.absolute_path else "")
+        + error.message
+        for error in Draft202012Validator(checked).iter_errors(dict(content))
+    ]
+
+
+def checkable(schema: Any) -> Any:
+    """Only what is looked at, in the order in which it is."""
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: schema[key] for key in KEYS if key in schema}
+    kept |= {
+        key: checkable(schema[key]) for key in ("items", "additionalProperties") if key in schema
+    }
+    for key in ("anyOf", "oneOf", "allOf"):
+        if isinstance(arms := schema.get(key), list):
+            kept[key] = [checkable(arm) for arm in arms]
+    if isinstance(properties := schema.get("properties"), dict):
+        kept["properties"] = {name: checkable(each) for name, each in properties.items()}
+    return kept
+
+
+small = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, 1, 1.0, 2.5, -1])
+    | st.sampled_from(["", "a", "ab"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+types = st.sampled_from(sorted(TYPES))
+sizes = st.sampled_from([0, 1, 2, 2.0])
+keywords_only = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": types | st.lists(types, min_size=1, max_size=2),
+        "enum": st.lists(small, max_size=3),
+        "const": small,
+        "required": st.lists(st.sampled_from("abc"), max_size=2, unique=True),
+        **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), sizes),
+        "pattern": st.sampled_from(["a", "^b$", "("]),
+        "uniqueItems": st.booleans(),
+        "multipleOf": st.sampled_from([1, 2, 0.5, 0.1]),
+        **dict.fromkeys(
+            ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+            st.sampled_from([0, 1, 1.5]),
+        ),
+    },
+)
+nested = st.recursive(
+    st.just(True) | keywords_only | st.dictionaries(st.sampled_from(KEYS), small, max_size=1),
+    lambda inner: st.builds(
+        lambda plain, more: plain | more,
+        keywords_only,
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "items": inner,
+                "additionalProperties": inner,
+                "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+                **dict.fromkeys(("anyOf", "allOf"), st.lists(inner, max_size=2)),
+                "oneOf": st.lists(inner, max_size=1),
+            },
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.fixed_dictionaries(
+        {"properties": st.dictionaries(st.sampled_from("abc"), nested, max_size=3)},
+        optional={"additionalProperties": nested | st.just(False), "required": st.just(["a"])},
+    ),
+    st.dictionaries(st.sampled_from("abcd"), small, max_size=3),
+)
+def test_forms_are_checked_as_the_library_does_it(
+    schema: Mapping[str, Any], content: Mapping[str, Any]
+) -> None:
+    expected = by_the_library(schema, content)
+    try:
+        found: list[str] | None = mismatches(schema, content)
+    except UnusableForm:
+        found = None
+    if expected is None or found is None or len(expected) < TOLD:
+        # It goes through the names that a form does not have in any order.
+        assert (found and sorted(found)) == (expected and sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": n} for n in range(10_000)]}),
+        ({"properties": {f"p{n}": {"minLength": 2} for n in range(30_000)}}, {"p1": "x"}),
+        ({"properties": {"a": {"enum": list(range(10**5))}}}, {"a": 5}),
+        ({"required": [str(n) for n in range(10**5)]}, {}),
+        ({"items": {"items": {"anyOf": [{}] * 300}}, "properties": {}}, {"a": [[1] * 300] * 300}),
+        (
+            {"additionalProperties": {"anyOf": [{"const": 1}] * 300}},
+            {str(n): 2 for n in range(300)},
+        ),
+        ({"allOf": [{"allOf": [{"allOf": [{"minLength": 1}] * 50}] * 50}] * 50}, {}),
+        ({"properties": {"a": {"const": [0] * 10**6}}}, {"a": [0] * 10**6}),
+        ({"properties": {"a": {"type": "string"}}}, {"a": ["x" * 10**6] * 3}),
+        ({"additionalProperties": False}, {str(n): n for n in range(10**5)}),
+    ],
+    ids=["unique", "many", "enum", "required", "arms", "extras", "deep", "const", "long", "false"],
+)
+def test_no_form_is_looked_at_for_long(
+    schema: Mapping[str, Any], content: Mapping[str, Any]
+) -> None:
+    def check() -> None:
+        with contextlib.suppress(UnusableForm):
+            mismatches(schema, filled(schema, content))
+
+    assert cpu_time(check) < 0.05
+    assert cpu_time(lambda: has_patterns(schema)) < 0.02
+
+
+def test_a_form_as_they_are_is_looked_at_whole() -> None:
+    countries = [f"country {n}" for n in range(250)]
+    schema = {
+        "type": "object",
+        "properties": {
+            f"field_{n}": {"type": "string", "title": "x", "enum": countries, "maxLength": 50}
+            for n in range(10)
+        },
+        "required": [f"field_{n}" for n in range(10)],
+    }
+    assert mismatches(schema, {f"field_{n}": f"country {n}" for n in range(10)}) == []
+    assert len(mismatches(schema, {f"field_{n}": "nowhere" for n in range(10)})) == 10
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": {"a": {"minLength": 1}}}, None, [[1]]])
+def test_only_patterns_take_longer_than_steps(schema: object) -> None:
+    assert not has_patterns(schema)
+    assert has_patterns({"properties": {"a": schema, "b": {"anyOf": [{"pattern": "a"}]}}})

@@ -10,7 +10,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from effort import effort
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
-from emceepee_trio.model.events import Event, Notification, TimerExpired
+from emceepee_trio.model.events import (
+    ElicitationRequest,
+    Event,
+    Notification,
+    ServerConnected,
+    TaskFailed,
+    TimerExpired,
+)
 from emceepee_trio.session.events import Delivery, Events, Trigger
 from parts import new_ids
 
@@ -180,7 +187,7 @@ def test_bytes_are_counted_as_they_travel() -> None:
 def test_the_newest_stays_however_large() -> None:
     desk = Desk(keep_bytes=500)
     desk.publish(1)
-    desk.notify("notifications/x", params={"text": "x" * 100_000})
+    desk.notify("notifications/x", params={"text": "x" * 10_000})
     delivery = desk.events.take()
     assert (len(delivery.events), delivery.lost) == (1, 1)
     # The very next one takes its place.
@@ -257,11 +264,26 @@ def test_a_delivery_has_at_most_so_many_events_and_announces_the_rest() -> None:
     assert numbers([*first.events, *second.events, *third.events]) == list(range(101))
 
 
-def test_a_delivery_has_at_most_so_many_bytes_but_always_the_first() -> None:
+def test_a_delivery_has_at_most_so_many_bytes() -> None:
     desk = Desk()
-    for size in (MAX_DELIVERY_BYTES * 2, 6000, 6000, 6000):
+    for size in (15_000, 6000, 6000, 6000):
         desk.notify("notifications/x", params={"text": "x" * size})
     assert [len(desk.events.take().events) for _ in range(4)] == [1, 2, 1, 0]
+
+
+def test_no_event_is_larger_than_a_delivery() -> None:
+    desk = Desk()
+    desk.notify("notifications/x", params={"text": "x" * MAX_DELIVERY_BYTES})
+    desk.events.publish("s", ElicitationRequest("q", {"message": "x" * MAX_DELIVERY_BYTES}))
+    desk.events.publish("s", TaskFailed("t", "tool", "x" * MAX_DELIVERY_BYTES))
+    desk.events.publish("s", ServerConnected("s", {"x": "x" * MAX_DELIVERY_BYTES}, "2025-11-25"))
+    told = [event["data"] for event in desk.events.take().to_json()]
+    assert told == [
+        {"method": "notifications/x", "timestamp": "now", "tooLarge": True},
+        {"requestId": "q", "tooLarge": True},
+        {"taskId": "t", "toolName": "tool", "error": "x" * 1000 + "…"},
+        {"name": "s", "protocolVersion": "2025-11-25", "tooLarge": True},
+    ]
 
 
 def test_equal_list_changed_notices_collapse_into_the_first() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import trio
 
 from emceepee_client import Open
+from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES
 from fake_backends import raw
 from like import TIMESTAMP, ULID
 
@@ -132,13 +133,16 @@ async def test_a_delivery_carries_only_so_many_bytes(connect: Open) -> None:
         assert max(sizes, default=0) <= 2
 
 
-async def test_an_event_that_is_larger_than_any_delivery_is_delivered(connect: Open) -> None:
+async def test_an_event_is_never_larger_than_a_delivery(connect: Open) -> None:
     async with connect({"raw": raw()}) as emceepee:
         await emceepee.connected("raw")
         args = {"message": "m" * 100_000}
         task_id = await emceepee.start_task("raw", "rpc_error", args)
         failed = await emceepee.event("task_failed", taskId=task_id)
-        assert "m" * 100_000 in failed["data"]["error"]
+        assert "m" * 5000 in failed["data"]["error"]
+        assert len(json.dumps(failed)) < MAX_DELIVERY_BYTES
+        error = await emceepee.fails("get_task_result", task_id=task_id)
+        assert error["details"]["message"] == "m" * 100_000
 
 
 async def test_events_that_had_to_go_are_counted(connect: Open) -> None:

@@ -1,0 +1,52 @@
+"""How large a JSON value is, without writing it: for bounds, and for what is shown of it. Pure."""
+
+from __future__ import annotations
+
+import json
+import marshal
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+
+def weigh(value: Any) -> int:
+    """About as many bytes as its JSON has, in a fifth of the time that it takes to write that.
+
+    Strings count what they have in UTF-8, lists and objects 5 each, short numbers too.
+    """
+    try:
+        return len(marshal.dumps(value, 2))  # later versions look for what is there twice
+    except ValueError:  # something in it is JSON only to us
+        return len(json.dumps(value, ensure_ascii=False, default=dict))
+
+
+def beginning(value: Any, length: int) -> str:
+    """The first *length* characters of its JSON, and a sign if that is not all of it."""
+    room = [length + 1]
+    text = json.dumps(_part(value, room), ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= length else text[:length] + "…"
+
+
+def _part(value: Any, room: list[int]) -> Any:
+    """So much of *value* as has room; what is left out would come behind it."""
+    room[0] -= 1
+    match value:
+        case str():
+            text = value[: max(room[0], 0)]
+            room[0] -= len(text)
+            return text
+        case Mapping():
+            part = {}
+            for key, inner in value.items():
+                if room[0] <= 0:
+                    break
+                name = _part(str(key), room)
+                part[name] = _part(inner, room)
+            return part
+        case list() | tuple():
+            return [_part(inner, room) for inner in islice(value, max(room[0], 0)) if room[0] > 0]
+    return value
+
+
+def cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + "…"

@@ -1,0 +1,77 @@
+"""Lists in answers: written entry by entry, in turns with everybody else, and not without end.
+
+What lists hold is a server's to say: how many entries, and how large each. An answer has room for
+`MAX_LIST_BYTES` of them; how many more there are is said, and so is which ones are too large to be
+shown beside others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from ..backend.turns import Turns
+from ..config.bounds import MAX_LIST_BYTES
+from ..model.weight import weigh
+from ..model.wire import dumps
+from .response import Reply, text
+
+NAMES = ("server", "stale", "name", "uri", "uriTemplate", "task_id", "requestId", "timestamp")
+"""What is left of an entry that is too large."""
+
+
+@attrs.frozen
+class Written:
+    entries: list[str]
+    """As JSON."""
+    size: int
+    """Bytes of them."""
+    more: int
+    """Those for which there was no room."""
+
+
+async def write(entries: Iterable[Mapping[str, Any]], room: int = MAX_LIST_BYTES) -> Written:
+    """As many of *entries* as there is *room* for, in their order."""
+    found: list[str] = []
+    size = more = 0
+    async with Turns() as turns:
+        for entry in entries:
+            if turns.is_over:
+                await turns.next()
+            if more:
+                more += 1
+                continue
+            said = dumps(abridged(entry, MAX_LIST_BYTES))
+            bytes_ = len(said) if said.isascii() else len(said.encode())
+            if size + bytes_ + 1 > room:
+                more = 1
+                continue
+            found.append(said)
+            size += bytes_ + 1
+    return Written(found, size, more)
+
+
+def abridged(entry: Mapping[str, Any], room: int) -> Mapping[str, Any]:
+    """*entry*, or how it is called if it is too large."""
+    if weigh(entry) <= room:
+        return entry
+    named = {key: entry[key] for key in NAMES if key in entry}
+    return {key: value for key, value in named.items() if weigh(value) <= 1000} | {
+        "too_large": True
+    }
+
+
+def listed(key: str, written: Written, said: Mapping[str, Any] | None = None) -> Reply:
+    """An answer with the list *key*, then how many are missing, then what else is *said*."""
+    rest = ({"more": written.more} if written.more else {}) | dict(said or {})
+    tail = "," + dumps(rest)[1:] if rest else "}"
+    answer = f'{{"{key}":[{",".join(written.entries)}]{tail}'
+    return Reply({"content": [text(answer)], "isError": False})
+
+
+async def list_reply(
+    key: str, entries: Iterable[Mapping[str, Any]], said: Mapping[str, Any] | None = None
+) -> Reply:
+    return listed(key, await write(entries), said)
