@@ -208,7 +208,7 @@ def session_header(server: Server, session: str) -> tuple[str, str] | None:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """For all connections: reading them takes 40 ms, in which nobody else can do anything."""
+    """For all connections: reading them takes 40 ms."""
     return httpx2.create_ssl_context()
 
 
@@ -307,6 +307,9 @@ async def open_http(
     assert server.url is not None
     said, ours = trio.open_memory_channel[SessionMessage](0)
     transport = HttpTransport(server, session, measure, restricted, said)
+    if not _certificates.cache_info().currsize:
+        # In a thread, so that nobody else waits for it.
+        await trio.to_thread.run_sync(_certificates)
     opened = _open_sse if server.transport == "sse" else _open_streamable
     with unheard():
         async with (
