@@ -299,12 +299,9 @@ async def test_what_is_not_a_message_is_noise() -> None:
         "[1, 2]",
         "[" * 100_000,
         '{"a": ' * 100_000,
-        '{"jsonrpc": "2.0", "id": 1, "method": "m", "params": [1]}',
-        '{"jsonrpc": "2.0", "id": 1, "method": 7}',
         '{"jsonrpc": "1.0", "method": "m"}',
         '{"jsonrpc": "2.0", "id": 1.5, "method": "m"}',
         '{"jsonrpc": "2.0", "id": true, "method": "m"}',
-        '{"jsonrpc": "2.0", "id": 1.0, "result": {}}',
         '{"jsonrpc": "2.0", "id": false, "result": {}}',
         '{"jsonrpc": "2.0", "id": [], "result": {}}',
         '{"jsonrpc": "2.0", "result": {}}',
@@ -317,8 +314,9 @@ async def test_what_is_not_a_message_is_noise() -> None:
 
 async def test_bytes_that_are_no_text_are_noise_and_shown_as_far_as_they_are() -> None:
     broken = b'{"jsonrpc": "2.0", "method": "\xff"}'
-    messages, noise = await said(broken, b"caf\xe9\r", b"\x00\x01")
-    assert messages == []
+    (told,), noise = await said(broken, b"caf\xe9\r", b"\x00\x01")
+    assert told.method == "notifications/message"
+    assert told.params["data"] == "the server's message is not UTF-8: \ufffd"
     assert noise == ['{"jsonrpc": "2.0", "method": "\ufffd"}', "caf\ufffd", "\x00\x01"]
 
 
@@ -437,7 +435,11 @@ async def test_what_pydantic_cannot_dump_is_sent_all_the_same(value: str) -> Non
             sent = [sent]
     async with child(ECHO) as it:
         await it.send(request(1, value=sent))
-        assert (await it.receive()).result == {"value": sent}
+        answer = await it.receive()
+        if value == "deep":  # it was read there, and is not taken when it comes back
+            assert answer.error.message == "the server's message is nested deeper than 200 levels"
+        else:
+            assert answer.result == {"value": sent}
 
 
 async def test_a_message_carries_only_what_was_set() -> None:
