@@ -234,5 +234,5 @@ async def test_what_is_kept_makes_no_call_dearer(autojump_clock: MockClock) -> N
             assert len(kept(world)) == results
             return steps
 
-    few = await of_a_call(3)
+    few = min([await of_a_call(3) for _ in range(2)])  # the first time prepares things for ever
     assert await of_a_call(60) <= few + 20  # a step for each would be 57 more

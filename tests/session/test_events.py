@@ -444,14 +444,16 @@ def test_what_is_kept_and_delivered_makes_no_response_dearer(give_back: bool) ->
 
         return effort(respond)
 
-    # A step for each would be 1890 more.
-    assert of_a_response(1900) <= of_a_response(10) + 20
+    few = min(of_a_response(10) for _ in range(2))  # the first time prepares things for ever
+    assert of_a_response(1900) <= few + 20  # a step for each would be 1890 more
 
 
 def test_an_eviction_costs_the_same_whatever_is_kept() -> None:
     def of_a_publish(keep: int) -> int:
         desk = Desk(keep=keep)
         desk.publish(*range(keep))
-        return effort(lambda: desk.publish(0))
+        # The least of them: one a minute writes a line of the log.
+        return min(effort(lambda: desk.publish(0)) for _ in range(3))
 
-    assert of_a_publish(1900) <= of_a_publish(10) + 20
+    few = min(of_a_publish(10) for _ in range(2))
+    assert of_a_publish(1900) <= few + 20
