@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import attrs
-import trio
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import (
     INVALID_PARAMS,
@@ -67,16 +66,13 @@ class McpEndpoint:
     config: Config
     _clients: dict[str, HttpClient] = attrs.field(factory=dict, init=False)
     _modern: Modern = attrs.field(init=False)
-    _draining: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._modern = Modern(self.manager, self._draining)
+        self._modern = Modern(self.manager)
 
     def drain(self) -> None:
         """Long polls and streams return; requests that are being answered go on."""
-        self._draining.set()
-        for session in self.manager.sessions():
-            session.events.triggers.close()
+        self.manager.drain()
         for client in self._clients.values():
             client.streams.standalone.drop_reader()
 
@@ -177,7 +173,7 @@ class McpEndpoint:
         await self._exchange(client, incarnation, [message], receive, send)
 
     async def _new_client(self, principal: str) -> HttpClient:
-        if self._draining.is_set():
+        if self.manager.draining.is_set():
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, secrets.token_urlsafe(24), principal)
         client = self._clients[session.id] = HttpClient(session, self.manager)
@@ -246,7 +242,7 @@ class McpEndpoint:
         incarnation = client.incarnation
         assert incarnation is not None
         _check_version(headers)
-        if self._draining.is_set():
+        if self.manager.draining.is_set():
             raise Refused(503, "shutting down")
         try:
             last_event_id = headers.get("last-event-id")

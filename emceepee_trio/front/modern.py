@@ -132,7 +132,6 @@ class _Exchange:
 @attrs.define(eq=False)
 class Modern:
     manager: SessionManager
-    _draining: trio.Event
 
     async def serve(
         self,
@@ -159,11 +158,11 @@ class Modern:
         assert isinstance(route, InboundModernRoute)
         _raise_if(_param_rejection(message, headers))
         name = f"{principal}/{_workspace(scope)}"
-        if self._draining.is_set() and self.manager.get(name) is None:
+        if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
         exchange = _Exchange(message.id)
-        front = Front(session, self.manager, self._draining, exchange.carry)
+        front = Front(session, self.manager, session.draining, exchange.carry)
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities

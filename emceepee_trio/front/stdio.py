@@ -138,7 +138,7 @@ class _Unanswered:
 
 
 async def _serve(session: Session, manager: SessionManager, measure: Measure) -> None:
-    front, unanswered = Front(session, manager), _Unanswered()
+    front, unanswered = Front(session, manager, session.draining), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:
@@ -149,8 +149,7 @@ async def _serve(session: Session, manager: SessionManager, measure: Measure) ->
                 await _read(front, unanswered, to_server, replies, measure)
                 # What only waits ends now, what works soon. Then the dispatcher learns that input
                 # has ended, and refuses the rest; a client that does not read is told nothing.
-                session.events.triggers.close()
-                front.draining.set()
+                manager.drain()
                 nursery.cancel_scope.deadline = trio.current_time() + GRACE + LAST_WORDS
                 with trio.move_on_after(GRACE):
                     await unanswered.wait_none()

@@ -48,6 +48,8 @@ class SessionManager:
     _shared: Shared
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
+    draining: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """Set when the process is about to stop, once and for all that goes by it."""
     _closed: bool = attrs.field(default=False, init=False)
     _opening: Counter[str] = attrs.field(factory=Counter, init=False)
     """How many are about to be handed the session of that id: it makes no room for others."""
@@ -145,6 +147,7 @@ class SessionManager:
                             self._new_id,
                             outer,
                             inner,
+                            draining=self.draining,
                         )
                         begin_lasting(
                             inner, "sweeper_crashed", session.sweeper.run, session=session_id
@@ -169,6 +172,12 @@ class SessionManager:
         finally:
             if slot.fail(SessionFailed(f"session {session_id} could not be opened")):
                 del self._sessions[session_id]
+
+    def drain(self) -> None:
+        """The process is about to stop: what only waits returns, what works goes on."""
+        self.draining.set()
+        for session in self.sessions():
+            session.events.triggers.close()
 
     def close(self) -> None:
         """End every session, also one that is about to begin; no other will."""

@@ -64,6 +64,8 @@ class Session:
     inner: trio.Nursery
     wall: Callable[[], float] = time.time
     client_name: str = "unknown client"
+    draining: trio.Event = attrs.field(factory=trio.Event)
+    """Set when the process is about to stop: what only waits returns, and says so."""
     backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
     events: Events = attrs.field(init=False)
     calls: Calls = attrs.field(init=False)
@@ -109,6 +111,8 @@ class Session:
         self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
         self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
         self.sweeper.keepers = (self.events, self.calls)
+        if self.draining.is_set():
+            self.events.triggers.close()
 
     def start_backend(self, server: Server, *, restricted: bool) -> Backend:
         """Begin to connect, under the server's name from now on. Waits for nothing."""

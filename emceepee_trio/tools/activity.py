@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import trio
 
 from ..config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
-from ..errors import SessionGone
+from ..errors import TimedOut
 from ..model.events import Event
 from ..model.fields import Bounds, Doc, frozen
 from ..model.wire import dumps, event_json
@@ -41,8 +41,11 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     if not session.events.has_news(since):
         with session.wait_in(MAX_WAITERS), trio.move_on_after(timeout_ms / 1000):
             await session.events.wait_news(since, cursor)
-        if feed.is_closed:
-            raise SessionGone("the session has ended; open a new one")
+        session.check_open()
+        if session.draining.is_set() and not session.events.has_news(since):
+            raise TimedOut(
+                "nothing more is waited for: the daemon is stopping; call again when it is back"
+            )
     triggers = _distinct(feed.after(cursor))
     if not triggers:
         triggers = [{"type": "immediate" if session.events.has_news(since) else "timeout"}]

@@ -110,7 +110,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
     if not call.slot.is_settled:
         session.check_open()
         waited = f"after {asked.timeout_ms} ms; it goes on. await_activity tells when it is done"
-        if session.events.triggers.is_closed:
+        if session.draining.is_set():
             waited = "and ends with it: the daemon is stopping; call again when it is back"
         raise TimedOut(
             f"task {asked.task_id} is still working {waited}", {"task": task_json(_task(call))}
@@ -123,8 +123,8 @@ async def _settled(call: Call, session: Session) -> None:
     async with trio.open_nursery() as nursery:
 
         async def stop_at_drain() -> None:
-            await session.events.triggers.wait_closed()
-            nursery.cancel_scope.cancel("the feed is closed")
+            await session.draining.wait()
+            nursery.cancel_scope.cancel("the process is about to stop")
 
         nursery.start_soon(stop_at_drain)
         await call.slot.wait()

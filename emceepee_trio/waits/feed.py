@@ -66,9 +66,6 @@ class Feed(Generic[T]):
             # wake nobody.
             await self._news.wait()
 
-    async def wait_closed(self) -> None:
-        await self._closed.wait()
-
     def close(self) -> None:
         """Let every reader go: they wait in tasks that the feed's owner does not own."""
         self._closed.set()

@@ -179,7 +179,12 @@ async def test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on(
         started = trio.current_time()
         world.endpoint.drain()
         await listening.complete()
-        assert (await waiting.answer())["id"]
+        error = json.loads((await waiting.answer())["result"]["content"][0]["text"])["error"]
+        assert error == {
+            "code": "TOOL_ERR_TIMEOUT",  # for its session has not ended
+            "message": "nothing more is waited for: the daemon is stopping; call again when it is "
+            "back",
+        }
         assert trio.current_time() == started
         assert (await client.get().error())[0] == 503
         assert (await (await world.client().initialize()).error())[0] == 503

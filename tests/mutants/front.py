@@ -149,7 +149,7 @@ FRONT = (
     ),
     mutant(
         "who waits for events keeps a daemon from ending",
-        "front/http.py",
+        "session/manager.py",
         "            session.events.triggers.close()\n",
         "            pass\n",
         "front/test_sessions.py::test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on",
