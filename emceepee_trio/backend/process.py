@@ -28,6 +28,7 @@ from trio.lowlevel import FdStream
 
 from ..model.intake import Measure
 from ..waits.slices import in_slices
+from .files import restore_limit
 from .lines import Lines, text
 from .messages import dump, parse
 from .reaper import Kin, Reaper
@@ -299,6 +300,7 @@ async def open_process(
         command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
     )
     # No checkpoint from here to the block's body: the child belongs to nobody in between.
+    restore_limit(child.pid)
     assert isinstance(child.stdin, FdStream)
     assert isinstance(child.stdout, FdStream)
     assert isinstance(child.stderr, FdStream)

@@ -13,6 +13,7 @@ import attrs
 
 from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
+from .files import most_children
 from .reaper import Reaper
 
 ERAS = 1000
@@ -28,7 +29,7 @@ class Shared:
     """Ends what children leave behind; without one, that stays."""
     eras: dict[ReachedBy, Era] = attrs.field(factory=dict)
     """What servers speak, by how they are reached."""
-    most_children: int = MAX_CHILDREN
+    most_children: int = attrs.field(factory=most_children)
     children: int = attrs.field(default=0, init=False)
     """Those that are ending, too."""
 
@@ -45,9 +46,11 @@ class Shared:
             LimitReached: there are too many. There may be fewer later, so it is worth another try.
         """
         if self.children >= self.most_children:
+            few = self.most_children == most_children() < MAX_CHILDREN
+            why = ", all that its limit of open files leaves room for" if few else ""
             raise LimitReached(
                 f"{self.most_children} child processes run already, of all sessions of this "
-                "daemon together; remove servers that start a program, or end sessions"
+                f"daemon together{why}; remove servers that start a program, or end sessions"
             )
         self.children += 1
         try:

@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     binds = _binds(options.bind)
     import trio
 
+    from ..backend.files import raise_limit
     from ..daemon import Insecure, Settings
     from ..daemon import run as run_daemon
     from ..front.binds import CannotListen
@@ -64,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
     keep_imported()
     try:
+        raise_limit()
         trio.run(run_daemon, binds, read, _announce)
     except (BadToken, CannotListen, Insecure) as error:
         print(f"emceepee serve: {error}", file=sys.stderr)

@@ -21,7 +21,9 @@ def run(options: argparse.Namespace) -> int:
     # Only now: a mistake in the configuration is told without the half second this import takes.
     import trio
 
+    from ..backend.files import raise_limit
     from ..front.stdio import serve_stdio
 
     keep_imported()
+    raise_limit()
     return 0 if trio.run(serve_stdio, config) else 1

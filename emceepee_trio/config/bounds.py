@@ -41,7 +41,8 @@ MAX_UNANSWERED = 256
 takes long, it does not read its answers."""
 
 MAX_CHILDREN = 500
-"""Child processes of the daemon; one more is not started."""
+"""Child processes of the daemon, or as many as half of the files it may open have room for; one
+more is not started."""
 
 MAX_STREAM_MESSAGES = 1000
 MAX_STREAM_BYTES = 8 * MIB

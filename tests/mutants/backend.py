@@ -238,4 +238,18 @@ BACKEND = (
         '            self._after_cr = whole.endswith((b"\\r", b"\\n")) and after_cr\n',
         "backend/test_event_stream.py",
     ),
+    mutant(
+        "children take the files that clients need to connect",
+        "backend/files.py",
+        "(soft // 2 - OURS) // EACH",
+        "soft",
+        "faults/test_files.py::test_more_programs_than_files_are_refused_by_name",
+    ),
+    mutant(
+        "programs are given our own limit of files",
+        "backend/process.py",
+        "    restore_limit(child.pid)\n",
+        "",
+        "faults/test_files.py::test_the_daemon_raises_its_limit_and_programs_keep_theirs",
+    ),
 )
