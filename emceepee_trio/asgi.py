@@ -12,7 +12,7 @@ import trio
 from mcp_types import INTERNAL_ERROR
 
 from . import logs
-from .config import Config, ConfigError, Loaded, default_path, load
+from .config import Config, ConfigError, Loaded, default_path, load_default
 from .daemon import Settings, open_daemon
 from .front.app import App
 from .front.tokens import BadToken, find, state_directory
@@ -69,7 +69,7 @@ class Asgi:
 def _settings() -> Settings:
     logs.configure()
     path = default_path()
-    loaded = load(path) if path.exists() else Loaded(Config())
+    loaded = load_default() or Loaded(Config())
     for warning in loaded.warnings:
         logs.write("warn", "config_warning", path=str(path), message=warning)
     credentials = find(loaded.config.http, None, state_directory())

@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from .commands import output
 from .commands.common import Usage, print_problems
+from .commands.output import CannotWrite, complain, say
 from .config import ConfigError
 
 COMMANDS = ("serve", "stdio", "demo", "check", "call", "status")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Usage errors are one line."""
+    """Usage errors are one line, and what is printed is printed or an error."""
+
+    def print_help(self, file: object = None) -> None:
+        say(self.format_help().rstrip())
 
     def error(self, message: str) -> None:  # type: ignore[override]  # it does not return
-        print(f"{self.prog}: {message} (try {self.prog} --help)", file=sys.stderr)
+        complain(f"{self.prog}: {message} (try {self.prog} --help)")
         raise SystemExit(2)
 
 
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        say(version("emceepee-trio"))
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
+    output.fill_in()
+    try:
+        return _run(argv)
+    except* CannotWrite as group:  # alone, or out of a nursery
+        lost = _first(group)
+    if (reason := output.give_up(lost)) is None:
+        return output.SIGPIPE
+    complain(f"emceepee: {reason}")
+    return 1
+
+
+def _first(group: BaseExceptionGroup[CannotWrite]) -> CannotWrite:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = _Parser(
         prog="emceepee",
         description="One MCP connection to every MCP server.",
         epilog="See `emceepee COMMAND --help`.",
     )
-    parser.add_argument("--version", action="version", version=version("emceepee-trio"))
+    parser.add_argument("--version", action=_Version, nargs=0, help="print it and exit")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for name in COMMANDS:
         module = import_module(f".commands.{name}", __package__)
@@ -39,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except Usage as error:
-        print(f"emceepee {options.command}: {error}", file=sys.stderr)
+        complain(f"emceepee {options.command}: {error}")
         return 2
     except ConfigError as error:
         print_problems(error)

@@ -140,6 +140,8 @@ def _reload(daemon: Daemon, drain: Drain, read: Read) -> None:
             logs.write("error", "reload_failed", problem=str(problem))
     except BadToken as error:
         logs.write("error", "reload_failed", problem=str(error))
+    except Exception as error:  # noqa: BLE001 - a bug in reading is no reason to end what runs
+        logs.crash("reload_failed", error, problem="internal error")
     else:
         daemon.reload(settings)
         drain.grace = settings.config.shutdown_grace_ms / 1000

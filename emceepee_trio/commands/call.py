@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from .. import logs
 from ..config import LOCAL, Config
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
 from .common import Usage, add_config_options, add_log_options, read_config
+from .output import complain, say
 from .remote import Client, Daemon, NoAnswer, add_state_option
 
 HELP = "call one tool and print its result"
@@ -50,14 +50,19 @@ def run(options: argparse.Namespace) -> int:
         try:
             result = _ask(Daemon.find(options.url, options.state_dir), asked)
         except NoAnswer as error:
-            print(f"emceepee call: {error}", file=sys.stderr)
+            complain(f"emceepee call: {error}")
             return 1
     else:
         config = read_config(options)
         import trio
 
         result = trio.run(_call, config, asked)
-    print(json.dumps(result, indent=2, ensure_ascii=False))
+    try:
+        said = json.dumps(result, indent=2, ensure_ascii=False)
+    except RecursionError:
+        complain("emceepee call: the result is nested too deeply")
+        return 1
+    say(said)
     return 1 if result.get("isError") else 0
 
 
@@ -75,7 +80,7 @@ def _ask(daemon: Daemon, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _is_block(block: Any, key: str) -> bool:
     try:
         said = json.loads(block["text"])
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, RecursionError):
         return False
     return isinstance(said, dict) and key in said
 

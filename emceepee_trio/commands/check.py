@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..config import ConfigError, default_path, load
+from ..config import ConfigError, default_path, load, load_default
 from .common import print_problems
+from .output import complain, say
 
 HELP = "validate a configuration file; every problem with its path"
 
@@ -17,21 +18,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     path = options.file or default_path()
-    if options.file is None and not path.exists():
-        print(f"{path} does not exist; without one there are no servers but those added by tool")
-        return 0
     try:
-        loaded = load(path)
+        loaded = load(path) if options.file is not None else load_default()
     except ConfigError as error:
         print_problems(error)
         return 1
-    import sys
-
+    if loaded is None:
+        say(f"{path} does not exist; without one there are no servers but those added by tool")
+        return 0
     from ..backend.spec import child_environment, command_line
     from ..errors import ConnectFailed
 
     for warning in loaded.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        complain(f"warning: {warning}")
     servers = loaded.config.servers
     for server in servers:
         if server.command is not None and not server.disabled:
@@ -39,9 +38,9 @@ def run(options: argparse.Namespace) -> int:
                 command_line(server, child_environment(server))
             except ConnectFailed as error:
                 # No mistake of the file: it may be written for another machine, or an earlier time.
-                print(f"warning: {error.message}", file=sys.stderr)
-    print(f"{path}: {len(servers)} server{'s' * (len(servers) != 1)}")
+                complain(f"warning: {error.message}")
+    say(f"{path}: {len(servers)} server{'s' * (len(servers) != 1)}")
     for server in servers:
         note = " (disabled)" if server.disabled else ""
-        print(f"  {server.name}: {server.transport} {server.target}{note}")
+        say(f"  {server.name}: {server.transport} {server.target}{note}")
     return 0

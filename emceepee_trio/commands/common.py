@@ -10,7 +10,8 @@ from pathlib import Path
 import attrs
 
 from .. import logs
-from ..config import Config, ConfigError, Server, default_path, load
+from ..config import Config, ConfigError, Loaded, Server, Sources, default_path, load, load_default
+from .output import complain
 
 
 class Usage(Exception):
@@ -45,19 +46,23 @@ def demo_server() -> Server:
     )
 
 
-def read_config(options: argparse.Namespace) -> Config:
+def read_config(options: argparse.Namespace, sources: Sources | None = None) -> Config:
     """The configuration a command line asks for; warnings go to the log.
 
     Raises:
         ConfigError: the file is no good.
     """
-    path = options.config
     config = Config()
-    if path is None and default_path().exists():
-        path = default_path()
-    if path is not None:
-        loaded = load(path)
-        config = loaded.config
+    if options.config is not None:
+        loaded: Loaded | None = load(options.config, sources=sources)
+    else:
+        loaded = load_default(sources=sources)
+        if loaded is not None:
+            # Where there was one, none is a mistake from now on, and not a configuration without
+            # any servers.
+            options.config = default_path()
+    if loaded is not None:
+        config, path = loaded.config, options.config
         for warning in loaded.warnings:
             logs.write("warn", "config_warning", path=str(path), message=warning)
     if options.demo:
@@ -68,4 +73,4 @@ def read_config(options: argparse.Namespace) -> Config:
 
 def print_problems(error: ConfigError) -> None:
     for problem in error.problems:
-        print(problem, file=sys.stderr)
+        complain(str(problem))

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .. import logs
+from .output import complain, say
 
 if TYPE_CHECKING:
     import trio
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         trio.run(_tour, options.full)
     except* _WrongTurn as group:
-        print(f"\nThe tour went wrong: {_said(group)}", file=sys.stderr)
+        complain(f"The tour went wrong: {_said(group)}")
         status = 1
     return status
 
@@ -79,7 +80,7 @@ async def _tour(full: bool) -> None:
                     async with Client(transport) as client:
                         await _Guide(client, full).walk()
             nursery.cancel_scope.cancel("end of the tour")
-    print("\nThat was all of it. Next: README.rst shows how to add emceepee to your own client.")
+    say("\nThat was all of it. Next: README.rst shows how to add emceepee to your own client.")
 
 
 @asynccontextmanager
@@ -105,11 +106,11 @@ async def _daemon() -> AsyncGenerator[tuple[str, str]]:
             stdout=subprocess.PIPE,
             check=False,
         )
-        print(f"$ {' '.join(['emceepee', *shown])}", flush=True)
+        say(f"$ {' '.join(['emceepee', *shown])}")
         async with trio.open_nursery() as nursery:
             process: trio.Process = await nursery.start(start)
             url = await _endpoint(process)
-            print(f"  listens on {url}, and wants the token that it has just made", flush=True)
+            say(f"  listens on {url}, and wants the token that it has just made")
             yield url, read_token(Path(folder, MINTED))
             process.terminate()
 
@@ -188,17 +189,17 @@ class _Guide:
 
     def say(self, what: str) -> None:
         self.step += 1
-        print(f"\n{self.step}. {what}", flush=True)
+        say(f"\n{self.step}. {what}")
 
     def show(self, answer: str) -> None:
         if not self.full:
             lines = textwrap.wrap(_spaced(answer), WIDTH, break_on_hyphens=False) or [""]
             answer = "\n".join(lines[:SHOWN]) + (" …" if len(lines) > SHOWN else "")
-        print(textwrap.indent(answer, "   "), flush=True)
+        say(textwrap.indent(answer, "   "))
 
     async def call(self, name: str, **arguments: Any) -> Any:
         shown = json.dumps(arguments, ensure_ascii=False)
-        print(f"   -> {name} {shown}")
+        say(f"   -> {name} {shown}")
         answer = await self.client.call_tool(name, arguments)
         texts = _texts(answer)
         if answer.is_error:

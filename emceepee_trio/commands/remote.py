@@ -1,6 +1,8 @@
 """A running daemon, for commands that ask one something: its address, its token, plain HTTP.
 
-Follows no redirects and uses no proxy: the token is for the daemon alone.
+Follows no redirects and uses no proxy: the token is for the daemon alone. Who answers may be no
+daemon of ours, so nothing it says is endless, and nothing it says is believed before it is looked
+at.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ import argparse
 import json
 import os
 import socket
+import threading
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,18 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MIB
+from ..model.wire import loads
 from .common import Usage
 
 PATIENCE = 10.0
 """Seconds that the daemon may take to answer."""
 SILENCE = 60.0
 """Seconds without a sign of life of a call; its stream has one every 15."""
+LONGEST = MAX_EXECUTE_TIMEOUT_MS / 1000 + SILENCE
+"""Seconds of a call that does give signs of life."""
+MAX_ANSWER = 64 * MIB
+"""Bytes of an answer, or of a message of a stream; more is not read."""
 
 
 class NoAnswer(Exception):
@@ -53,8 +62,8 @@ class Daemon:
 
         if token := os.environ.get(VARIABLE):
             return cls(url, token)
-        path = (state or state_directory()) / MINTED
         try:
+            path = (state or state_directory()) / MINTED
             return cls(url, read_token(path) if path.exists() else None)
         except (BadToken, OSError) as error:
             raise NoAnswer(str(error)) from None
@@ -67,17 +76,23 @@ class Daemon:
         headers: Mapping[str, str] = {},
         body: Any = None,
         *,
-        patience: float = PATIENCE,
+        patience: float | None = None,
+        longest: float | None = None,
     ) -> Generator[HTTPResponse]:
-        """The response, to be read in the block.
+        """The response, to be read in the block, with *patience* for each part of it.
 
         Raises:
-            NoAnswer: nobody answers, or stops before the end; or the token is not the right one.
+            NoAnswer: nobody answers, or stops before the end; or the token is not the right one;
+                or all of it takes longer than *longest*.
         """
+        patience = patience or PATIENCE
         sent = dict(headers)
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
         connection = _connection(self.url, patience)
+        end = threading.Timer(longest or 3 * patience, _cut, [connection])
+        end.daemon = True
+        end.start()
         try:
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             response = connection.getresponse()
@@ -87,18 +102,41 @@ class Daemon:
                     "its --state-dir"
                 )
             yield response
-        except (OSError, HTTPException) as error:
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        except (OSError, HTTPException, ValueError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)[:200] or type(error).__name__
             raise NoAnswer(
                 f"no daemon answers at {self.url} ({reason}); `emceepee serve` starts one"
             ) from None
         finally:
+            end.cancel()
             connection.close()
 
     def stranger(self, response: HTTPResponse) -> NoAnswer:
         return NoAnswer(
             f"what answers at {self.url} is no emceepee daemon (status {response.status})"
         )
+
+
+def _cut(connection: HTTPConnection) -> None:
+    """Whoever reads from it finds that it has ended."""
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def body_of(response: HTTPResponse) -> bytes:
+    """
+    Raises:
+        HTTPException: it is too long.
+    """
+    body = response.read(MAX_ANSWER + 1)
+    if len(body) > MAX_ANSWER:
+        raise _too_long()
+    return body
+
+
+def _too_long() -> HTTPException:
+    return HTTPException(f"an answer of more than {MAX_ANSWER} bytes")
 
 
 def _connection(url: str, patience: float) -> HTTPConnection:
@@ -159,12 +197,12 @@ class Client:
         try:
             told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             with daemon.request("POST", "/mcp", headers, told) as response:
-                response.read()
+                body_of(response)
             yield cls(daemon, headers)
         finally:
             try:
                 with daemon.request("DELETE", "/mcp", headers) as response:
-                    response.read()
+                    body_of(response)
             except NoAnswer:
                 pass  # then it is gone with its daemon
 
@@ -176,7 +214,7 @@ class Client:
         """
         asked = _message("tools/call", {"name": tool, "arguments": arguments})
         with self._daemon.request(
-            "POST", "/mcp", self._headers, asked, patience=SILENCE
+            "POST", "/mcp", self._headers, asked, patience=SILENCE, longest=LONGEST
         ) as response:
             answer = _answer(self._daemon, response)
         if not isinstance(answer.get("result"), dict):
@@ -194,11 +232,11 @@ def _answer(daemon: Daemon, response: HTTPResponse) -> dict[str, Any]:
     if response.headers.get_content_type() == "text/event-stream":
         messages: Iterable[bytes] = _messages(response)
     else:
-        messages = [response.read()]
+        messages = [body_of(response)]
     for message in messages:
         try:
-            said = json.loads(message)
-        except ValueError:
+            said = loads(message.decode())
+        except (ValueError, RecursionError):
             raise daemon.stranger(response) from None
         if isinstance(said, dict) and response.status >= 400:
             raise _refused(daemon, response, said)
@@ -209,13 +247,18 @@ def _answer(daemon: Daemon, response: HTTPResponse) -> dict[str, Any]:
 
 def _messages(response: HTTPResponse) -> Generator[bytes]:
     data: list[bytes] = []
-    while line := response.readline():
+    size = 0
+    while line := response.readline(MAX_ANSWER + 1):
+        size += len(line)
+        if size > MAX_ANSWER:
+            raise _too_long()
         if line.startswith(b"data:"):
             data.append(line[5:].strip())
         elif not line.strip():
             if any(data):
                 yield b"\n".join(data)
             data.clear()
+            size = 0
 
 
 def _refused(daemon: Daemon, response: HTTPResponse, answer: Mapping[str, Any]) -> NoAnswer:

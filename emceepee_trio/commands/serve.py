@@ -6,13 +6,15 @@ import argparse
 import json
 import os
 import secrets
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import logs
+from ..config import Sources
+from . import output
 from .common import Usage, add_config_options, add_log_options, keep_imported, read_config
+from .output import CannotWrite, complain, say
 
 if TYPE_CHECKING:
     from ..daemon import Settings
@@ -56,19 +58,23 @@ def run(options: argparse.Namespace) -> int:
     from ..front.binds import CannotListen
     from ..front.tokens import BadToken, find, state_directory
 
+    sources = Sources()
+
     def read() -> Settings:
-        config = read_config(options)
-        if options.no_auth:
-            return Settings(config, None)
-        state = options.state_dir or state_directory()
-        return Settings(config, find(config.http, options.token_file, state))
+        config, credentials = read_config(options, sources), None
+        if not options.no_auth:
+            state = options.state_dir or state_directory()
+            credentials = find(config.http, options.token_file, state, sources=sources)
+        # Nobody has connected yet. From now on, somebody would have to wait.
+        sources.patience = 0
+        return Settings(config, credentials)
 
     keep_imported()
     try:
         raise_limit()
         trio.run(run_daemon, binds, read, _announce)
     except (BadToken, CannotListen, Insecure) as error:
-        print(f"emceepee serve: {error}", file=sys.stderr)
+        complain(f"emceepee serve: {error}")
         return 1
     return 0
 
@@ -96,22 +102,30 @@ def _binds(asked: Sequence[str]) -> list[Bind]:
 
 
 def _announce(settings: Settings, sockets: Sequence[Bound]) -> None:
-    """The endpoint, and what to paste into a client."""
-    print("emceepee listens on")
+    """The endpoint, and what to paste into a client; or a line in the log that nobody heard it."""
+    try:
+        say("\n".join(_announcement(settings, sockets)))
+    except CannotWrite as error:
+        # A daemon is for those who connect, and who starts it may have no use for its words.
+        reason = output.give_up(error) or "nobody reads standard output"
+        logs.write("warn", "not_announced", reason=reason)
+
+
+def _announcement(settings: Settings, sockets: Sequence[Bound]) -> Iterator[str]:
+    yield "emceepee listens on"
     for bound in sockets:
-        print(f"  {bound}" if bound.is_unix else f"  http://{bound}/mcp")
+        yield f"  {bound}" if bound.is_unix else f"  http://{bound}/mcp"
     url = next((bound.url for bound in sockets if bound.url), None)
     if url is None:
-        print("\nA client reaches it as http://localhost/mcp through that socket.")
+        yield "\nA client reaches it as http://localhost/mcp through that socket."
     else:
-        print("\nAdd it to a client; another client gets another session name:\n")
-        print(snippet(url, settings))
+        yield "\nAdd it to a client; another client gets another session name:\n"
+        yield snippet(url, settings)
     if (credentials := settings.credentials) is not None:
         if credentials.minted is not None:
-            print(f"\nThe token is new and is not shown again. It is in {credentials.where}.")
+            yield f"\nThe token is new and is not shown again. It is in {credentials.where}."
         else:
-            print(f"\nThe token is in {credentials.where}.")
-    sys.stdout.flush()
+            yield f"\nThe token is in {credentials.where}."
 
 
 def snippet(url: str, settings: Settings) -> str:

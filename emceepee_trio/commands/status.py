@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .remote import Daemon, NoAnswer, add_state_option
+from ..model.show import escaped
+from ..model.wire import loads
+from .output import complain, say
+from .remote import Daemon, NoAnswer, add_state_option, body_of
 from .serve import HOST, default_port
 
 HELP = "sessions, servers, tasks and open questions of a running daemon"
@@ -25,24 +27,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     url = options.url or f"http://{HOST}:{default_port()}"
     try:
-        status = _ask(Daemon.find(url, options.state_dir))
+        said = _ask(Daemon.find(url, options.state_dir), _indented if options.json else _table)
     except NoAnswer as error:
-        print(f"emceepee status: {error}", file=sys.stderr)
+        complain(f"emceepee status: {error}")
         return 1
-    print(json.dumps(status, indent=2, ensure_ascii=False) if options.json else _table(url, status))
+    say(said)
     return 0
 
 
-def _ask(daemon: Daemon) -> dict[str, Any]:
+def _ask(daemon: Daemon, show: Callable[[str, dict[str, Any]], str]) -> str:
     with daemon.request("GET", "/status") as response:
-        body = response.read()
+        body = body_of(response)
     try:
-        status = json.loads(body)
-    except ValueError:
-        status = None
-    if response.status != 200 or not isinstance(status, dict) or "sessions" not in status:
-        raise daemon.stranger(response)
-    return status
+        status = loads(body.decode())
+        if response.status == 200 and "sessions" in status:
+            return show(daemon.url, status)
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        pass  # it is not what it should be
+    raise daemon.stranger(response)
+
+
+def _indented(_: str, status: dict[str, Any]) -> str:
+    return json.dumps(status, indent=2, ensure_ascii=False)
 
 
 ITEMS = {
@@ -93,12 +99,7 @@ def _table(url: str, status: dict[str, Any]) -> str:
 def _columns(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     # What a client calls itself, and what servers report, may hold anything; one line each.
     cells = [[title.upper() for title in titles]]
-    cells += ([_plain(str(cell)) for cell in row] for row in rows)
+    cells += ([escaped(str(cell)) for cell in row] for row in rows)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
     return [line.rstrip() for line in lines]
-
-
-def _plain(text: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)

@@ -1,17 +1,27 @@
 """The configuration: frozen classes with every default and bound, and how files become them.
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
-``files`` reads, ``dialects`` knows other programs' files, ``reference`` writes the documentation.
+``files`` reads what ``sources`` gets, ``dialects`` knows other programs' files, ``reference``
+writes the documentation.
 """
 
 from __future__ import annotations
 
 from . import bounds
-from .files import ConfigError, Loaded, default_path, load, parse, server_from_arguments
+from .files import (
+    ConfigError,
+    Loaded,
+    default_path,
+    load,
+    load_default,
+    parse,
+    server_from_arguments,
+)
 from .policy import Allowed, Policy
 from .reference import reference_rst
 from .server import OUR_NAME, Reconnect, Retry, Server
 from .settings import LOCAL, OWN, Config, Health, Http, Limits
+from .sources import Sources, Unreadable
 
 __all__ = [
     "LOCAL",
@@ -28,9 +38,12 @@ __all__ = [
     "Reconnect",
     "Retry",
     "Server",
+    "Sources",
+    "Unreadable",
     "bounds",
     "default_path",
     "load",
+    "load_default",
     "parse",
     "reference_rst",
     "server_from_arguments",

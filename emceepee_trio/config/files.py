@@ -6,6 +6,7 @@ What the settings mean is in ``settings``, what other programs call them in ``di
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from .dialects import ALIASES, IGNORED_AT_TOP, translate
 from .policy import Allowed, Policy
 from .server import Server
 from .settings import Config
+from .sources import Sources, Unreadable
 
 _SERVERS = ("servers", "mcpServers", "mcpClients")
 _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")
@@ -46,29 +48,54 @@ class Loaded:
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Where a configuration is looked for if none is named."""
     home = environ.get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path("~/.config").expanduser()) / "emceepee" / "config.json"
+    # Not Path.expanduser(), which fails where nobody knows of a home.
+    return Path(home or os.path.expanduser("~/.config")) / "emceepee" / "config.json"  # noqa: PTH111 - see above
 
 
-def load(path: Path, environ: Mapping[str, str] = os.environ) -> Loaded:
-    """Read the configuration at *path*.
+def load(
+    path: Path, environ: Mapping[str, str] = os.environ, sources: Sources | None = None
+) -> Loaded:
+    """Read the configuration at *path*, by *sources* if it is not for the first time.
 
     Raises:
         ConfigError: it is missing, unreadable, or wrong.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_CONFIG_BYTES + 1)
-        if len(content) > MAX_CONFIG_BYTES:
+        found = (sources or Sources()).read(path, MAX_CONFIG_BYTES)
+        if len(found.content) > MAX_CONFIG_BYTES:
             raise ConfigError([Problem("", f"{path}: longer than {MAX_CONFIG_BYTES} bytes")])
-        data = jsonc.loads(content.decode("utf-8-sig"))
-    except OSError as exc:
-        raise ConfigError([Problem("", f"cannot read {path}: {exc.strerror}")]) from None
+        data = jsonc.loads(found.content.decode("utf-8-sig"))
+    except Unreadable as exc:
+        raise ConfigError([Problem("", f"cannot read {path}: {exc}")]) from None
     except UnicodeDecodeError as exc:
         where = f"byte {exc.start}" if exc.start else "its first byte"
         raise ConfigError([Problem("", f"{path}: not UTF-8, see {where}")]) from None
     except jsonc.SyntaxProblem as exc:
         raise ConfigError([Problem("", f"{path}: {exc}")]) from None
-    return parse(data, folder=path.absolute().parent, environ=environ)
+    loaded = parse(data, folder=path.absolute().parent, environ=environ)
+    if found.mode & stat.S_IWOTH and stat.S_ISREG(found.mode):
+        warning = f"{path}: every user of this machine can write to it, and so have us run programs"
+        loaded = attrs.evolve(loaded, warnings=(warning, *loaded.warnings))
+    return loaded
+
+
+def load_default(
+    environ: Mapping[str, str] = os.environ, sources: Sources | None = None
+) -> Loaded | None:
+    """The configuration that nobody has named; None if there is none.
+
+    Raises:
+        ConfigError: there is something, and it cannot be used.
+    """
+    path = default_path(environ)
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise ConfigError([Problem("", f"cannot read {path}: {reason}")]) from None
+    return load(path, environ, sources)
 
 
 def parse(data: object, *, folder: Path, environ: Mapping[str, str]) -> Loaded:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import sys
 import time
@@ -38,7 +39,7 @@ from pydantic import ValidationError
 
 from ..config import LOCAL, Config
 from ..config.bounds import MAX_BATCH, MAX_UNANSWERED
-from ..errors import internal
+from ..errors import EmceepeeError, internal
 from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
@@ -68,12 +69,30 @@ GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 """Nobody takes messages, or answers, any more."""
 
 
+class CannotServe(EmceepeeError):
+    """Standard input or output failed; says how."""
+
+
+@attrs.define(eq=False)
+class _Pipes:
+    """What has become of standard input and output, beside their ends."""
+
+    trouble: str | None = attrs.field(default=None, init=False)
+
+    def failed(self, doing: str, error: OSError) -> None:
+        self.trouble = self.trouble or f"cannot {doing}: {error.strerror}"
+
+
 async def serve_stdio(config: Config) -> bool:
     """Serve until standard input ends or a signal comes; then nothing of the session runs.
 
     Returns:
         False if the session ended before, which only a bug of ours can do.
+
+    Raises:
+        CannotServe: standard input or output does not work.
     """
+    pipes = _Pipes()
     ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with trio.open_signal_receiver(*ends) as signals, slow_steps(time.thread_time):
         session = None
@@ -89,9 +108,12 @@ async def serve_stdio(config: Config) -> bool:
                 wall = Firewall("session_watch_crashed")
                 begin(session.inner, wall, _until_over, nursery.cancel_scope)
                 limits = config.limits
-                await _serve(session, manager, Measure(limits.body, limits.values))
+                await _serve(session, manager, Measure(limits.body, limits.values), pipes)
                 nursery.cancel_scope.cancel("end of input")
-            return session is None or manager.get(SESSION) is session
+            is_well = session is None or manager.get(SESSION) is session
+    if pipes.trouble is not None:
+        raise CannotServe(pipes.trouble)
+    return is_well
 
 
 async def _until_over(front: trio.CancelScope) -> None:
@@ -137,16 +159,21 @@ class _Unanswered:
             await self._none.wait()
 
 
-async def _serve(session: Session, manager: SessionManager, measure: Measure) -> None:
+async def _serve(
+    session: Session, manager: SessionManager, measure: Measure, pipes: _Pipes
+) -> None:
     front, unanswered = Front(session, manager, session.draining), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_write, from_server, unanswered, nursery.cancel_scope)
+        nursery.start_soon(_write, from_server, unanswered, nursery.cancel_scope, pipes)
 
         async def read() -> None:
             async with to_server, outgoing.clone() as replies:
-                await _read(front, unanswered, to_server, replies, measure)
+                try:
+                    await _read(front, unanswered, to_server, replies, measure)
+                except OSError as error:
+                    pipes.failed("read standard input", error)
                 # What only waits ends now, what works soon. Then the dispatcher learns that input
                 # has ended, and refuses the rest; a client that does not read is told nothing.
                 manager.drain()
@@ -164,7 +191,7 @@ async def _read(
     """Lines of standard input, each a message or (2025-03-26) a list of them, until it ends."""
     line, too_long, limit = bytearray(), False, measure.size
     while chunk := await trio.to_thread.run_sync(
-        os.read, sys.stdin.fileno(), CHUNK, abandon_on_cancel=True
+        _chunk, sys.stdin.fileno(), abandon_on_cancel=True
     ):
         *ends, beginning = chunk.split(b"\n")
         for end in ends:
@@ -184,6 +211,15 @@ async def _read(
         if len(line) > limit:
             too_long = True
             del line[EDGE:-EDGE]
+
+
+def _chunk(fd: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, CHUNK)
+        except BlockingIOError:
+            # Somebody, or our own writer where it is one file with standard output, made it so.
+            select.select([fd], [], [])
 
 
 def _id_at_an_edge(line: bytes | bytearray) -> str | int | None:
@@ -255,6 +291,7 @@ async def _write(
     from_server: MemoryObjectReceiveStream[SessionMessage],
     unanswered: _Unanswered,
     client: trio.CancelScope,
+    pipes: _Pipes,
 ) -> None:
     """Lines to standard output; a client that does not read holds up only this task."""
     # A duplicate, because closing it also undoes its being non-blocking.
@@ -266,7 +303,10 @@ async def _write(
                 continue
             try:
                 await output.send_all(line.encode() + b"\n")
-            except trio.BrokenResourceError:
+            except trio.BrokenResourceError as error:
+                cause = error.__cause__
+                if isinstance(cause, OSError) and not isinstance(cause, BrokenPipeError):
+                    pipes.failed("write to standard output", cause)
                 client.cancel("nobody reads our output")
                 return
             unanswered.wrote(item.message)

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 
 from .. import logs
-from ..config import OWN, Http
+from ..config import OWN, Http, Sources, Unreadable
 from ..errors import EmceepeeError
 from .security import Tokens
 
@@ -38,9 +38,15 @@ class Credentials:
 
 
 def find(
-    http: Http, token_file: Path | None, state: Path, environ: Mapping[str, str] = os.environ
+    http: Http,
+    token_file: Path | None,
+    state: Path,
+    environ: Mapping[str, str] = os.environ,
+    sources: Sources | None = None,
 ) -> Credentials:
     """The configured tokens and the daemon's own, which is made if there is no other at all.
+
+    Files are read by *sources* if it is not for the first time.
 
     Raises:
         BadToken: a file cannot be read or written, or holds no token.
@@ -49,7 +55,7 @@ def find(
     minted = None
     if token_file is not None:
         where = str(token_file)
-        known.append((OWN, read_token(token_file)))
+        known.append((OWN, read_token(token_file, sources)))
     elif environ.get(VARIABLE):
         where = f"the environment variable {VARIABLE}"
         known.append((OWN, _checked(environ[VARIABLE], where)))
@@ -58,7 +64,7 @@ def find(
     else:
         path = state / MINTED
         where = str(path)
-        token, is_new = _minted(path)
+        token, is_new = _minted(path, sources)
         minted = token if is_new else None
         known.append((OWN, token))
     return Credentials(Tokens.of(known), where, minted)
@@ -69,18 +75,24 @@ def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
     if given := environ.get("STATE_DIRECTORY"):
         return Path(given.split(":")[0])
     home = environ.get("XDG_STATE_HOME")
-    return (Path(home) if home else Path("~/.local/state").expanduser()) / "emceepee"
-
-
-def read_token(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_mode & (stat.S_IRGRP | stat.S_IROTH):
-                logs.write("warn", "token_file_readable_by_others", path=str(path))
-            content = file.read(LONGEST + 1)
-    except OSError as error:
-        raise BadToken(f"cannot read the token file {path}: {error.strerror}") from None
-    return _checked(content.decode("latin-1").strip(), str(path))
+        return (Path(home) if home else Path("~/.local/state").expanduser()) / "emceepee"
+    except RuntimeError:
+        raise BadToken("there is no home to keep a token in; name a --state-dir") from None
+
+
+def read_token(path: Path, sources: Sources | None = None) -> str:
+    try:
+        found = (sources or Sources()).read(path, LONGEST)
+    except Unreadable as error:
+        raise BadToken(f"cannot read the token file {path}: {error}") from None
+    if stat.S_ISREG(found.mode):
+        if found.mode & (stat.S_IWGRP | stat.S_IWOTH):
+            # They need not know the token: they can have one of their own.
+            logs.write("error", "token_file_writable_by_others", path=str(path))
+        elif found.mode & (stat.S_IRGRP | stat.S_IROTH):
+            logs.write("warn", "token_file_readable_by_others", path=str(path))
+    return _checked(found.content.decode("latin-1").strip(), str(path))
 
 
 def _checked(token: str, where: str) -> str:
@@ -89,12 +101,12 @@ def _checked(token: str, where: str) -> str:
     return token
 
 
-def _minted(path: Path) -> tuple[str, bool]:
+def _minted(path: Path, sources: Sources | None) -> tuple[str, bool]:
     """The token at *path*, and whether it was made just now."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists():
-            return read_token(path), False
+            return read_token(path, sources), False
         token = secrets.token_urlsafe(32)
         # Complete before it has its name: another daemon may look at this very moment.
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
@@ -106,7 +118,7 @@ def _minted(path: Path) -> tuple[str, bool]:
         finally:
             draft.unlink()
     except FileExistsError:
-        return read_token(path), False
+        return read_token(path, sources), False
     except OSError as error:
         raise BadToken(f"cannot keep a token in {path.parent}: {error.strerror}") from None
     return token, True

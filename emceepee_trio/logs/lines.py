@@ -1,14 +1,19 @@
-"""How a record becomes a line: one flat JSON object, or text; none longer than it should be."""
+"""How a record becomes a line: one flat JSON object, or text; none longer than it should be.
+
+What peers wrote moves neither lines nor terminals.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import traceback
 from types import TracebackType
 from typing import Any
 
 from ..config.bounds import MAX_LOG_FIELD, MAX_LOG_TRACEBACK
+from ..model.show import escaped
 from ..model.wire import timestamp
 
 OURS = "emceepee_trio"
@@ -49,13 +54,23 @@ class Lines(logging.Formatter):
 
 class JsonLines(Lines):
     def line(self, fields: dict[str, Any]) -> str:
-        return json.dumps(fields, default=str, ensure_ascii=False)
+        return escaped(json.dumps(fields, default=str, ensure_ascii=False))
 
 
 class TextLines(Lines):
     def line(self, fields: dict[str, Any]) -> str:
-        head = f"{fields.pop('timestamp')} {fields.pop('level'):5} {fields.pop('event')}"
-        return " ".join([head, *(f"{key}={value}" for key, value in fields.items())])
+        head = f"{fields.pop('timestamp')} {fields.pop('level'):5} {escaped(fields.pop('event'))}"
+        # The lines of a traceback are indented: none of them looks like one of ours.
+        below = [f"    {escaped(part)}" for part in fields.pop("traceback", "").splitlines()]
+        line = " ".join([head, *(f"{key}={_word(value)}" for key, value in fields.items())])
+        return "\n".join([line, *below])
+
+
+def _word(value: object) -> str:
+    """A value of a field as text that ends where it seems to."""
+    if isinstance(value, str) and re.fullmatch(r"[^\s\"=]+", value):
+        return escaped(value)
+    return escaped(json.dumps(value, default=str, ensure_ascii=False))
 
 
 def _head(level: str, event: str, created: float) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:
         client.post(entry["url"], json=told, headers=session)
         shown = daemon.status()
         assert (shown.returncode, shown.stderr) == (0, "")
-        assert "a client [31m" in shown.stdout
+        assert "a client\\u001b[31m" in shown.stdout
         assert re.search(r"(?m)^\S{9}  demo +connect", shown.stdout)
         status = json.loads(daemon.status("--json").stdout)
         assert [s["principal"] for s in status["sessions"]] == ["token"]

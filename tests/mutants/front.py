@@ -139,6 +139,42 @@ FRONT = (
         "            await session.events.triggers.wait_after(feed.last)\n",
         "front/test_delivery_fates.py",
     ),
+    # What people see, and what they name
+    mutant(
+        "a newline of a peer is a line of the log",
+        "model/show.py",
+        '(lines and character == "\\n")',
+        '(character == "\\n")',
+        "model/test_show.py",
+    ),
+    mutant(
+        "what turns the direction of text is shown as it is",
+        "model/show.py",
+        '("Cc", "Cf", "Cs", "Zl", "Zp")',
+        '("Cc", "Cs", "Zl", "Zp")',
+        "model/test_show.py",
+    ),
+    mutant(
+        "a reload waits for the writer of a pipe",
+        "commands/serve.py",
+        "        sources.patience = 0\n",
+        "",
+        "commands/test_sources.py::test_a_daemon_whose_token_file_becomes_a_pipe_goes_on",
+    ),
+    mutant(
+        "a configuration that has gone is one without servers",
+        "commands/common.py",
+        "            options.config = default_path()\n",
+        "            pass\n",
+        "commands/test_sources.py::test_a_daemon_goes_on_with_what_it_had",
+    ),
+    mutant(
+        "what was not printed was a success",
+        "commands/output.py",
+        "    try:\n        sys.stdout.flush()\n",
+        "    return\n    try:\n        sys.stdout.flush()\n",
+        "commands/test_output.py::test_a_call_that_cannot_be_printed_is_no_success",
+    ),
     # Time
     mutant(
         "a reader that stops reading keeps its connection",
