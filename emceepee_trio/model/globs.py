@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-LONGEST = 4096
+LONGEST = 1024
 """Characters of a word that a wildcard may stand for a part of; a longer one is not matched."""
 
 _PIECE = re.compile(r"\*\*+|\[!?\]?[^\]]*\]|.", re.DOTALL)

@@ -5,16 +5,23 @@ Whatever prints or logs such text passes it through :func:`escaped`, once, where
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-import unicodedata
+from collections.abc import Iterator, Mapping
 
-_SUSPECT = re.compile(r"[^ -~]")
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufff0-\uffff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+_UNSEEN = (
+    *((0x0, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x600, 0x605), (0x61C, 0x61C)),
+    *((0x6DD, 0x6DD), (0x70F, 0x70F), (0x890, 0x891), (0x8E2, 0x8E2), (0x115F, 0x1160)),
+    *((0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F)),
+    *((0x3164, 0x3164), (0xD800, 0xDFFF), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB)),
+    *((0xFFFE, 0xFFFF), (0x110BD, 0x110BD), (0x110CD, 0x110CD), (0x13430, 0x1345F)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
 )
-"""Characters that are letters or marks to Unicode, or nothing yet, and have no shape."""
+"""What Unicode calls control, format, surrogate and separator, and letters and marks that nobody
+sees. Listed, since a look at each character of a long text would hold up others."""
+
+_ANY_UNSEEN = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in _UNSEEN)}]")
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
@@ -24,21 +31,22 @@ def escaped(text: str, *, lines: bool = False) -> str:
     width; separators of lines and paragraphs; and halves of surrogate pairs. So JSON stays JSON, of
     the same value. With *lines* newlines stay what they are.
     """
-
-    def shown(found: re.Match[str]) -> str:
-        character = found[0]
-        if (lines and character == "\n") or not _is_unseen(character):
-            return character
-        return json.dumps(character)[1:-1]
-
-    return _SUSPECT.sub(shown, text)
-
-
-def _is_unseen(character: str) -> bool:
-    kind = unicodedata.category(character)
-    return kind in ("Cc", "Cf", "Cs", "Zl", "Zp") or _UNSEEN.match(character) is not None
+    return text.translate(_escapes(lines)) if _ANY_UNSEEN.search(text) else text
 
 
 def in_ascii(text: str) -> str:
     """*text* for a terminal that knows no more, but for newlines; JSON is the same JSON."""
-    return re.sub(r"[^\n -~]", lambda found: json.dumps(found[0])[1:-1], text)
+    return re.sub(r"[^\n -~]", lambda found: _as_json(found[0]), text)
+
+
+@functools.cache
+def _escapes(lines: bool) -> Mapping[int, str]:
+    def each() -> Iterator[int]:
+        for first, last in _UNSEEN:
+            yield from range(first, last + 1)
+
+    return {point: _as_json(chr(point)) for point in each() if not (lines and point == ord("\n"))}
+
+
+def _as_json(character: str) -> str:
+    return json.dumps(character)[1:-1]

@@ -214,7 +214,7 @@ def test_what_a_server_says_moves_neither_lines_nor_terminals(style: str, tmp_pa
             assert all(map(json.loads, done.stderr.splitlines()))
         if asked[0] == "raw":
             (block,) = json.loads(done.stdout)["content"]
-            assert "\u202e" in json.loads(block["text"])["error"]["message"]  # it is all there
+            assert "forged" in json.loads(block["text"])["error"]["message"]  # it is all there
 
 
 @pytest.mark.parametrize("lines", [TextLines(), JsonLines()], ids=["text", "json"])
@@ -306,7 +306,6 @@ LIES = {
     "what is no UTF-8": (http(b'{"sessions": "\xff"}'), b""),
     "another place": (http(b"", "Location: http://127.0.0.1:1/", status="302 Found"), b""),
     "nothing": (b"", b""),
-    "a session that cannot be sent": (http(b'{"result": {}}', "Mcp-Session-Id: a\r\n b"), b""),
 }
 
 
