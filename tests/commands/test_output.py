@@ -219,8 +219,8 @@ def test_what_a_server_says_moves_neither_lines_nor_terminals(style: str, tmp_pa
 
 @pytest.mark.parametrize("lines", [TextLines(), JsonLines()], ids=["text", "json"])
 def test_a_log_has_no_lines_but_its_own(lines: Lines) -> None:
-    def line(name: str, said: str, error: Exception | None = None, **fields: Any) -> str:
-        exc_info = (type(error), error, None) if error is not None else None
+    def line(name: str, said: str, bug: Exception | None = None, /, **fields: Any) -> str:
+        exc_info = (type(bug), bug, None) if bug is not None else None
         record = logging.LogRecord(name, logging.INFO, "", 0, said, (), exc_info)
         record.fields = fields
         return lines.format(record)
@@ -233,7 +233,8 @@ def test_a_log_has_no_lines_but_its_own(lines: Lines) -> None:
         first, *rest = text.split("\n")
         assert all(part.startswith("    ") for part in rest)
         if isinstance(lines, JsonLines):
-            assert json.loads(first) and not rest
+            assert json.loads(first)
+            assert not rest
     if isinstance(lines, JsonLines):
         assert (json.loads(told)["error"], json.loads(told)["more"]) == (EVIL, ["a b", EVIL])
     else:
