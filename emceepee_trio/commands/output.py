@@ -78,7 +78,8 @@ def flush() -> None:
 def complain(text: str) -> None:
     """One line on stderr."""
     try:
-        print(in_ascii(escaped(text)), file=sys.stderr)
+        # In one piece: somebody else may write between two.
+        sys.stderr.write(in_ascii(escaped(text)) + "\n")
     except OSError:
         pass  # there is nobody left to be told
 
