@@ -161,6 +161,7 @@ def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:
         assert re.search(r"(?m)^\S{9}  demo +connect", shown.stdout)
         status = json.loads(daemon.status("--json").stdout)
         assert [s["principal"] for s in status["sessions"]] == ["token"]
+        assert status["slow_steps"].keys() == {"count", "longest_ms"}
         assert session["mcp-session-id"] not in shown.stdout + json.dumps(status)
         assert client.delete(entry["url"], headers=session).status_code == 200
         destroyed = wait_for_log(daemon.folder, "session_destroyed")
