@@ -25,8 +25,9 @@ from mutants import Mutant
 from mutants.backend import BACKEND
 from mutants.front import FRONT
 from mutants.session import SESSION
+from mutants.slow import SLOW
 
-ALL = (*SESSION, *BACKEND, *FRONT)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW)
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "emceepee_trio"

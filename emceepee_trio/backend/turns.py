@@ -16,8 +16,9 @@ from typing import Self
 import attrs
 import trio
 
-SLICE = 0.004
-"""Seconds of CPU that one task may take in a row."""
+SLICE = 0.001
+"""Seconds of CPU that one task may take in a row. A short request takes a dozen steps, and may wait
+for a slice at each of them."""
 
 _LONG: trio.lowlevel.RunVar[trio.Lock] = trio.lowlevel.RunVar("long work")
 

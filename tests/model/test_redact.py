@@ -127,6 +127,7 @@ def test_no_secret_comes_to_light_where_a_text_is_cut(length: int) -> None:
     for start in range(LONGEST - 30, LONGEST + 30):
         for secret in (
             f"https://ada:{'s3cret' * length}@h/",
+            f"https://{'s3cret' * length}@h/",
             f"https://h/{'x' * length}?q=s3cret",
             f"--api-key {'s3cret' * length}",
             f"key={'s3cret' * length}",
