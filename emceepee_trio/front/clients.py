@@ -38,6 +38,8 @@ from .wire import Refused, answer, crashed, dump
 PRIMED_SINCE = "2025-11-25"
 """Older clients stumble over an event without data."""
 
+LAST_ANSWERS = 0.25
+"""Seconds to answer what was under way when the session ended."""
 BACKLOG = 1000
 """Messages that wait for the dispatcher; with more, a POST is refused."""
 
@@ -74,6 +76,9 @@ class Incarnation:
         factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
     )
 
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _is_closing: bool = attrs.field(default=False, init=False)
+
     @property
     def is_primed(self) -> bool:
         return self.version >= PRIMED_SINCE
@@ -81,7 +86,7 @@ class Incarnation:
     async def run(self, session_id: str) -> None:
         send, receive = self._pipe
         try:
-            with self._wall(session_id, self._crashed), send, receive:
+            with self._wall(session_id, self._crashed), self._scope, send, receive:
                 await serve_loop(
                     mcp_server(),
                     receive,
@@ -93,10 +98,22 @@ class Incarnation:
             self._settle_all()
 
     def begin(self, session: Session) -> None:
-        begin(session.inner, self._wall(session.id), self.run, session.id)
+        # It outlives the calls, to answer those that the end of the session meets.
+        begin(session.outer, self._wall(session.id), self.run, session.id)
 
     def _wall(self, session_id: str, failed: Callable[[str], object] | None = None) -> Firewall:
         return Firewall("client_connection_crashed", failed, fields={"session": session_id})
+
+    def close(self) -> None:
+        """The session has ended: what is under way is answered that, and nothing more begins."""
+        self.front.draining.set()
+        self._scope.deadline = trio.current_time() + LAST_ANSWERS
+        self._is_closing = True
+        self._look()
+
+    def _look(self) -> None:
+        if self._is_closing and not self._exchanges:
+            self._scope.cancel("the session has ended")
 
     def _crashed(self, log_id: str) -> None:
         """Its client can initialize again; what went on goes on as tasks."""
@@ -199,6 +216,7 @@ class Incarnation:
             exchange.waiting.discard(ours)
             if not exchange.waiting:
                 self.streams.finish(exchange.stream)
+            self._look()
 
     def _settle_all(self) -> None:
         for ours in tuple(self._exchanges):
@@ -291,6 +309,8 @@ class HttpClient:
 
     def close(self) -> None:
         """The session has ended."""
+        if self.incarnation is not None:
+            self.incarnation.close()
         self.streams.finish(self.streams.standalone)
 
     def incarnate(self) -> Incarnation:

@@ -183,6 +183,8 @@ class Front:
         raise _bug(wall)
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
+        if self.session.inner.cancel_scope.cancel_called:
+            return  # answered as it ends
         if self._logs is None:
             self._logs = LogMessages(self.session.buffers)
             begin_lasting(
@@ -236,7 +238,10 @@ class Front:
         token = meta.get("progressToken")
         fields = {"session": self.session.id, "tool": tool.name}
         try:
-            with Firewall("tool_crashed", None, (ToolError,), fields=fields) as wall:
+            with (
+                Firewall("tool_crashed", None, (ToolError,), fields=fields) as wall,
+                self.session.while_open(),
+            ):
                 if not isinstance(token, str | int) or isinstance(token, bool):
                     return await tool.call(request, arguments)
                 progress = Progress(context, token)

@@ -226,7 +226,7 @@ class Calls:
             self._settle(
                 call,
                 TaskState.CANCELLED,
-                SessionGone("the session ended under this call; open a new one and call again"),
+                _gone(),
             )
             self._args_bytes -= call.args_bytes
             if call.task is None:
@@ -238,6 +238,11 @@ class Calls:
 
     def _crashed(self, call: Call, log_id: str) -> None:
         self._settle(call, TaskState.FAILED, InternalError(log_id))
+
+    def end(self) -> None:
+        """The session has ended: whoever waits hears it, before anything is cancelled for that."""
+        for call in tuple(self._calls.values()):
+            self._settle(call, TaskState.CANCELLED, _gone())
 
     def _out_of_time(self, call: Call) -> None:
         if call.hard_end <= trio.current_time():
@@ -421,3 +426,7 @@ def _finished(call: Call, task: Task) -> Happening:
         case _:
             reason = "server_disconnected" if isinstance(error, ServerDisconnected) else None
             return events.TaskFailed(call.id, call.tool, task.error or "", reason)
+
+
+def _gone() -> SessionGone:
+    return SessionGone("the session ended under this call; open a new one and call again")

@@ -85,6 +85,8 @@ class Session:
     _going: dict[Backend, str] = attrs.field(factory=dict, init=False)
     """Removed, and by whom; that is still to be told."""
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
+    _tools: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+    """Of tools under way."""
 
     def __attrs_post_init__(self) -> None:
         limits = self.config.limits
@@ -259,6 +261,23 @@ class Session:
             raise SessionGone("the session has ended; open a new one and call again")
 
     @contextmanager
+    def while_open(self) -> Generator[None]:
+        """Around a tool, which ends with the session; its answer is told after that.
+
+        Raises:
+            SessionGone: it did.
+        """
+        with trio.CancelScope() as scope:
+            self._tools.add(scope)
+            try:
+                self.check_open()
+                yield
+            finally:
+                self._tools.discard(scope)
+        if scope.cancelled_caught:
+            self.check_open()
+
+    @contextmanager
     def busy(self) -> Generator[None]:
         """A request is under way, or a stream has a reader."""
         self._requests += 1
@@ -288,6 +307,9 @@ class Session:
     def close(self) -> None:
         """Let those go who wait in nurseries of others."""
         self.events.triggers.close()
+        self.calls.end()
+        for scope in self._tools:
+            scope.cancel("the session has ended")
         while self._at_end:
             with Firewall("end_crashed", fields={"session": self.id}):
                 self._at_end.pop()()

@@ -10,7 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from asgi_client import DONE, LATEST, OLDEST, Client, Exchange
 from asgi_world import open_world
-from emceepee_trio.config import Config, Limits
+from emceepee_trio.config import Config, Limits, Server
+from scripted import scripted
 
 
 def limits(**values: int) -> Config:
@@ -192,3 +193,30 @@ async def test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on(
         speaker.answer("last words")
         assert (await exchange.answer())["result"]["text"] == "last words"
         assert (await client.delete().complete()).status == 200
+
+
+# -- the end of a session under a request ---------------------------------------------------------
+
+
+async def test_what_is_under_way_when_its_session_ends_is_told_so(
+    autojump_clock: MockClock,
+) -> None:
+    servers = (Server("a", command="program", era="handshake"),)
+    with scripted():
+        async with open_world(Config(servers=servers)) as world:
+            client = await world.joined()
+            promoted = await client.call("execute_tool", server="a", tool="never", timeout_ms=0)
+            task = json.loads(promoted["content"][1]["text"])["proxy_task"]["task_id"]
+            waiting = [
+                client.tool("execute_tool", server="a", tool="never"),
+                client.tool("get_task_result", task_id=task),
+            ]
+            await trio.sleep(1)
+            started = trio.current_time()
+            assert (await client.delete().complete()).status == 200
+            for exchange in waiting:
+                result = (await exchange.answer())["result"]
+                assert result["isError"] is True
+                error = json.loads(result["content"][0]["text"])["error"]
+                assert error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
+            assert trio.current_time() == started
