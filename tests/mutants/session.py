@@ -382,8 +382,8 @@ SESSION = (
     mutant(
         "who waits for events is not told that the session has ended",
         "session/session.py",
-        "        self.events.triggers.close()\n        while",
-        "        while",
+        "        self.events.triggers.close()\n        self.calls.end()\n",
+        "        self.calls.end()\n",
         "session/test_manager.py::test_ending_is_done_in_one_breath",
     ),
     mutant(
