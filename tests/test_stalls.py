@@ -29,7 +29,7 @@ def of_elsewhere() -> Callable[[], Awaitable[None]]:
 @pytest.mark.stalls("to see that it is noticed")
 def test_a_task_for_which_all_had_to_wait_is_named() -> None:
     async def main() -> None:
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as nursery:  # noqa: ASYNC112 - it is a task of its own
             nursery.start_soon(of_elsewhere(), name="the busy one")
 
     with pytest.raises(AssertionError, match=r"the busy one, [0-9]{3,} ms"):

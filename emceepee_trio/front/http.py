@@ -107,15 +107,18 @@ class McpEndpoint:
             raise Refused(406, f"Accept must allow both {JSON} and {SSE}")
         body = await read_body(receive, self.config.limits.body)
         measure = Measure(self.config.limits.body, self.config.limits.values)
+        unfit: Unfit | None = None
         try:
             data = await in_slices(read(body, measure, loads))
-        except Unfit as unfit:
+        except Unfit as why:
+            unfit = why
+        if unfit is not None:
             is_much = isinstance(unfit, TooMuch)
             known = id_of_one(await in_slices(outlines(body))) if is_much else None
             code = PARSE_ERROR if known is None else INVALID_REQUEST
             refused = Refused(400, f"the body {unfit}", code=code)
             refused.body["id"] = known
-            raise refused from None
+            raise refused
         try:
             if _is_modern(headers, data):
                 await self._modern.serve(scope, headers, data, receive, send, principal)

@@ -188,7 +188,7 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
     def crashed(backend: Backend, log_id: str) -> None:
         failed[backend.server.name] = internal(log_id)
 
-    with trio.move_on_after(patience_ms / 1000):
+    with trio.move_on_after(patience_ms / 1000):  # noqa: ASYNC100 - the nursery waits for them all
         async with trio.open_nursery() as nursery:
             for backend in asked:
                 who = {"session": request.session.id, "server": backend.server.name}

@@ -37,7 +37,8 @@ async def stdio(folder: Path, stderr: int, *before: str) -> AsyncGenerator[Lines
         finally:
             if child.returncode is None:
                 child.kill()
-                await child.wait()
+                with trio.CancelScope(shield=True):
+                    await child.wait()
 
 
 async def have_it_say_much(lines: Lines) -> None:

@@ -77,7 +77,7 @@ async def test_of_a_task_that_has_ended_nothing_is_told_but_its_name() -> None:
 
     processor = Processor()
     with watched(processor) as found:
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as nursery:  # noqa: ASYNC112 - it is a task of its own
             nursery.start_soon(end)
     (step,) = found
     assert step.where == ""
