@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gc
 import json
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
+from unittest import mock
 
 import attrs
 import h11
@@ -351,3 +353,31 @@ async def open_http_server(server: HttpServer) -> AsyncGenerator[HttpServer]:
         yield server
         gc.collect()  # while the test's filter of warnings holds
         nursery.cancel_scope.cancel("test is over")
+
+
+@asynccontextmanager
+async def open_without_network(*servers: HttpServer) -> AsyncGenerator[None]:
+    """The same without listeners: who connects gets one end of a pair of sockets.
+
+    What is sent there has arrived when that is done, so a clock that jumps does not jump over it.
+    """
+    by_port = dict(enumerate(servers, 1))
+    async with trio.open_nursery() as nursery:
+        for port, server in by_port.items():
+            server.port, server._background = port, nursery
+
+        async def serve(server: HttpServer, stream: trio.SocketStream) -> None:
+            async with stream:
+                await server._serve(stream)
+
+        async def connect(*_: object, port: int, **__: object) -> trio.SocketStream:
+            await trio.lowlevel.checkpoint()
+            ends = map(trio.socket.from_stdlib_socket, socket.socketpair())
+            ours, theirs = map(trio.SocketStream, ends)
+            nursery.start_soon(serve, by_port[port], theirs)
+            return ours
+
+        with mock.patch.object(trio, "open_tcp_stream", connect):
+            yield
+            gc.collect()  # while the test's filter of warnings holds
+            nursery.cancel_scope.cancel("test is over")

@@ -21,6 +21,8 @@ Change: TypeAlias = Callable[[Any], Any]
 
 MORE = settings(max_examples=2 * settings().max_examples)
 """For tests that take a millisecond or two each."""
+HALF = settings(max_examples=max(5, settings().max_examples // 2))
+"""For those that try dozens of things in each example."""
 
 LONG = 150_000
 """Characters of what is too long, where the bounds are :data:`SMALL`."""
@@ -59,7 +61,7 @@ def nested(depth: int, start: str = "[", end: str = "]") -> Verbatim:
     return Verbatim(start * depth + "1" + end * depth)
 
 
-DEPTHS = (20, 200, 260, 500, 900, *range(930, 1000, 5), 2000, 100_000)
+DEPTHS = st.sampled_from([20, 200, 260, 500, 900, 2000, 100_000]) | st.integers(100, 1100)
 """Around where serializers end, and parsers: what they read just so is too deep for those who are
 called from deeper below."""
 
@@ -77,16 +79,40 @@ BROKEN = [
     *('"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', '{"a": 1, "a": 2}', '{"a": 1,}', "[1,]"),
     *("{1: 2}", "nul", "x", ""),
 ]
-oddities: st.SearchStrategy[Any] = st.one_of(
+NUMBERS = [
+    *("0", "-0", "-1", "0.1", "0.30000000000000004", "1e-999", "5e-324", "1.5", "1000000.0"),
+    *("2147483648", "9007199254740993", "18446744073709551616", "1e300", "1e308", "1e309"),
+    *(
+        "1e999",
+        "-1e999",
+        "1" + "0" * 400,
+        "-1" + "0" * 400,
+        "9" * 4300,
+        "9" * 5000,
+        "1." + "9" * 400,
+    ),
+]
+"""Where a number is expected, of any magnitude and in any form."""
+
+numbers: st.SearchStrategy[Any] = st.builds(Verbatim, st.sampled_from(NUMBERS))
+deep: st.SearchStrategy[Any] = st.builds(nested, DEPTHS) | st.builds(
+    nested, DEPTHS, st.just('{"a":'), st.just("}")
+)
+NO_TEXT = "\ue000"
+"""Stands for bytes that are no text, see :func:`encoded`."""
+
+readable: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from(SCALARS),
     st.sampled_from(STRINGS),
     st.sampled_from(CONTAINERS),
     st.builds(Verbatim, st.sampled_from(BEYOND)),
-    st.builds(Verbatim, st.sampled_from(BROKEN)),
-    st.builds(nested, st.sampled_from(DEPTHS)),
-    st.builds(nested, st.sampled_from(DEPTHS), st.just('{"a":'), st.just("}")),
+    st.just(Verbatim(f'"{NO_TEXT}"')),
+    numbers,
+    deep,
+    json_values,
 )
-values = oddities | json_values
+"""Where it begins and where it ends can be told."""
+values = readable | st.builds(Verbatim, st.sampled_from(BROKEN)) | json_values
 
 KEYS = [
     *("", "id", "jsonrpc", "method", "params", "result", "error", "_meta", "name", "arguments"),
@@ -120,7 +146,7 @@ def changed(value: Any, path: Path, change: Change) -> Any:
 
 
 @st.composite
-def _within(draw: st.DrawFn, value: Any, path: Path) -> Any:
+def _within(draw: st.DrawFn, value: Any, path: Path, values: st.SearchStrategy[Any]) -> Any:
     """*value* with one member more, less, twice, or under another name at *path*."""
     inner = at(value, path)
     own = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
@@ -148,17 +174,31 @@ def _within(draw: st.DrawFn, value: Any, path: Path) -> Any:
     return changed(value, path, lambda _: new)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 @st.composite
-def _once(draw: st.DrawFn, value: Any) -> Any:
+def _once(draw: st.DrawFn, value: Any, values: st.SearchStrategy[Any]) -> Any:
     """*value* with one mistake."""
     everywhere = list(places(value))
     # Most values stand near the root, where a mistake hides all that is below it.
-    deep = [path for path in everywhere if len(path) > 1]
+    lower = [path for path in everywhere if len(path) > 1]
+    # How first, and where second: of some kinds of value there are few among many others.
+    how = draw(st.sampled_from(HOW))
+    if how == "number":
+        counted = [path for path in everywhere if _is_number(at(value, path))]
+        if counted:
+            new = draw(numbers)
+            return changed(value, draw(st.sampled_from(counted)), lambda _: new)
+        how = "put"
     is_deep = draw(st.integers(0, 2)) > 0
-    path = draw(st.sampled_from(deep if deep and is_deep else everywhere))
-    how = draw(st.sampled_from(["put", "put", "within", "within", "wrap", "transplant"]))
+    path = draw(st.sampled_from(lower if lower and is_deep else everywhere))
+    if how == "deep":
+        below = draw(deep)
+        return changed(value, path, lambda _: below)
     if how == "within" and isinstance(at(value, path), dict | list):
-        return draw(_within(value, path))
+        return draw(_within(value, path, values))
     if how == "wrap":
         wrap = draw(st.sampled_from([lambda v: [v], lambda v: {"value": v}, lambda v: [v, v]]))
         return changed(value, path, wrap)
@@ -169,12 +209,20 @@ def _once(draw: st.DrawFn, value: Any) -> Any:
     return changed(value, path, lambda _: put)
 
 
+HOW = ["put", "put", "within", "within", "wrap", "transplant", "number", "number", "deep"]
+
+
 @st.composite
-def mutants(draw: st.DrawFn, originals: st.SearchStrategy[Any], most: int = 2) -> Any:
+def mutants(
+    draw: st.DrawFn,
+    originals: st.SearchStrategy[Any],
+    most: int = 2,
+    values: st.SearchStrategy[Any] = values,
+) -> Any:
     """One of *originals* with some mistakes, or with none, which has to go on working."""
     value = draw(originals)
     for _ in range(draw(st.integers(0, most))):
-        value = draw(_once(value))
+        value = draw(_once(value, values))
     return value
 
 
@@ -182,6 +230,16 @@ BYTES = [
     *(b"\xff", b"\xc3(", b"\xed\xa0\x80", b"\x00", b"\n", b"\r\n", b"\r", b"\xef\xbb\xbf", b"\x1b"),
     *(b"{", b"}", b"[", b"]", b'"', b",", b"\\", b"\\u", b" ", b"\xf4\x90\x80\x80", b"/*x*/", b"-"),
 ]
+
+
+WRONG_TEXT = [b"\xff", b"\xe9t\xe9", b"\xc3(", b"\xed\xa0\x80", b"\x00", b"\xf4\x90\x80\x80"]
+"""Not UTF-8, or nothing that may stand in JSON: Latin-1, surrogates, a NUL."""
+
+
+@st.composite
+def encoded(draw: st.DrawFn, text: str) -> bytes:
+    wrong = draw(st.sampled_from(WRONG_TEXT)) if NO_TEXT in text else b""
+    return text.encode().replace(NO_TEXT.encode(), wrong)
 
 
 @st.composite
@@ -211,4 +269,4 @@ class Body(bytes):
 def bodies(draw: st.DrawFn, originals: st.SearchStrategy[Any], most: int = 2) -> bytes:
     """Bytes that are nearly the JSON of one of *originals*."""
     text = spelled(draw(mutants(originals, most)))
-    return Body(draw(garbled(text)) if draw(st.integers(0, 7)) == 7 else text.encode())
+    return Body(draw(garbled(text)) if draw(st.integers(0, 7)) == 7 else draw(encoded(text)))

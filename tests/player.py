@@ -2,7 +2,9 @@
 
 SCRIPT is JSON: ``results``, what to answer by method, and ``instead``, lines in hex to write
 instead, in which ``"@ID@"`` and ``"@TOKEN@"`` stand for those of the request; under "start", lines
-to write before anything else. Stdlib only, so that it starts quickly.
+to write before anything else; and ``flood``: a file descriptor, a line in hex, and how many bytes
+of such lines to write there before each tool call is answered. Stdlib only, so that it starts
+quickly.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ import sys
 from typing import Any
 
 
-def write(line: bytes) -> None:
+def write(line: bytes, to: int = 1) -> None:
     data = line + b"\n"
     while data:
-        data = data[os.write(1, data) :]
+        data = data[os.write(to, data) :]
 
 
 def main() -> None:
@@ -31,6 +33,10 @@ def main() -> None:
         if method is None or "id" not in message:
             continue
         answer = {"jsonrpc": "2.0", "id": message["id"]}
+        if method == "tools/call" and "flood" in script:
+            to, line, size = script["flood"]
+            lines = bytes.fromhex(line) + b"\n"
+            write((lines * (size // len(lines) + 1))[:-1], to)
         if method in instead:
             token = json.dumps(params.get("_meta", {}).get("progressToken")).encode()
             for line in instead[method]:

@@ -31,11 +31,14 @@ def is_ours(step: Step) -> bool:
 _excused = False
 """Whether the test that runs now is of a bug that is known: helpers do not know which one it is."""
 
+_stalls: list[Step] = []
+"""Of that test."""
+
 
 @contextmanager
 def every_run_watched(*, excused: bool) -> Generator[None]:
     """While one test runs, which fails at the end of the block; guest runs as well."""
-    global _excused
+    global _excused, _stalls
     stalls: list[Step] = []
 
     def notice(step: Step) -> None:
@@ -43,7 +46,7 @@ def every_run_watched(*, excused: bool) -> Generator[None]:
             stalls.append(step)
 
     watchdog = Watchdog(LONG_STEP_MS / 1000, time.thread_time, notice)
-    usual, before = _run.setup_runner, _excused
+    usual, before = _run.setup_runner, (_excused, _stalls)
 
     def setup(
         clock: Clock | None,
@@ -54,13 +57,20 @@ def every_run_watched(*, excused: bool) -> Generator[None]:
         options = (restrict_keyboard_interrupt_to_checkpoints, strict_exception_groups)
         return usual(clock, [*instruments, watchdog], *options)
 
-    _run.setup_runner, _excused = setup, excused
+    _run.setup_runner, _excused, _stalls = setup, excused, stalls
     try:
         with watchdog.collections():
             yield
+        check_so_far()
     finally:
-        _run.setup_runner, _excused = usual, before
-    assert excused or not stalls, "everybody had to wait for: " + "; ".join(
+        _run.setup_runner, (_excused, _stalls) = usual, before
+
+
+def check_so_far() -> None:
+    """Fail now, and not again at the end: a test of many examples asks after each."""
+    stalls = _stalls.copy()
+    _stalls.clear()
+    assert _excused or not stalls, "everybody had to wait for: " + "; ".join(
         f"{step.task}, {step.seconds * 1000:.0f} ms, now at {step.where or 'its end'}"
         for step in stalls
     )

@@ -46,7 +46,8 @@ _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
 _TWO_DIGITS = re.compile(rb"[0-9]{2}")
 _MEMBER = re.compile(
     rb'"(id|method|result|error)"\s{0,100}+:\s{0,100}+'
-    rb'(?:(-?\d{1,15})(?:\.0{1,15})?(?=\s{0,100}[,}])|("[^"\\\x00-\x1f]{0,200}")|)'
+    rb"(?:(-?\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?)(?=\s{0,100}[,}])"
+    rb'|("[^"\\\x00-\x1f]{0,200}")|)'
 )
 _PIECE = re.compile(
     rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}"
@@ -387,7 +388,8 @@ def outlines(text: bytes) -> Steps[list[Outline]]:
 
 def _value_of(member: re.Match[bytes]) -> str | int | None:
     if member[2] is not None:
-        return int(member[2])
+        number = float(member[2])  # of so few digits it is exact; some write 1e+06
+        return int(number) if number.is_integer() else None
     return member[3][1:-1].decode(errors="replace") if member[3] is not None else None
 
 

@@ -277,6 +277,8 @@ FIVE = {"id": 5, "result": None}
         (b'{"jsonrpc": "2.0", "id": 5, "result": ' + DEEP + b"}", [FIVE]),
         (b'{"result": ' + DEEP + b', "jsonrpc": "2.0", "id" : 5}', [FIVE]),
         (b'{"result": {"x": "caf\xe9"}, "id": 5.0}', [FIVE]),
+        (b'{"result": {"x": "caf\xe9"}, "id": 5e0}', [FIVE]),
+        (b'{"result": {"x": "caf\xe9"}, "id": 0.5E+1}', [FIVE]),
         (b'{"result": {"content": [}, "id": 5}', [{"result": None}]),
         (b'{"id": 5, "result": {"content": [}, "id": 6}', [FIVE]),
         (

@@ -1,0 +1,168 @@
+"""What bad servers say, in all that a server can say; and how one behind a URL says it.
+
+Lines by method, in which two marks stand for the id and the progress token of what they answer.
+How it goes wrong is up to `mistakes.py` and `growing.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import attrs
+from hypothesis import strategies as st
+
+from http_server import Reply, Request
+from mistakes import bodies
+from scripted import FORM, ID, RESULTS, SAMPLE, TOKEN
+
+Json = dict[str, Any]
+Lines = dict[str, list[bytes]]
+
+
+def message(method: str, **params: Any) -> Json:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def question(request_id: Any, method: str, params: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+
+
+URL_FORM = {"mode": "url", "message": "go", "url": "https://example.com", "elicitationId": "e"}
+SAID = [
+    message("notifications/progress", progressToken="@TOKEN@", progress=1, total=2, message="m"),
+    message("notifications/message", level="warning", logger="l", data={"text": "x"}),
+    message("notifications/tools/list_changed"),
+    message("notifications/resources/list_changed"),
+    message("notifications/prompts/list_changed"),
+    message("notifications/resources/updated", uri="demo://one"),
+    message("notifications/cancelled", requestId="q1", reason="r"),
+    message("notifications/elicitation/complete", elicitationId="e"),
+    message("notifications/subscriptions/acknowledged", notifications={"toolsListChanged": True}),
+    message("notifications/of/its/own", x=1),
+    question("q1", "elicitation/create", FORM),
+    question(2, "elicitation/create", URL_FORM),
+    question("q3", "sampling/createMessage", SAMPLE),
+    question("q4", "roots/list", {}),
+    question(5, "ping", {}),
+    question("q6", "no/such", {}),
+]
+INPUT = {
+    "resultType": "input_required",
+    "inputRequests": {
+        "a": {"method": "elicitation/create", "params": FORM},
+        "b": {"method": "roots/list"},
+    },
+    "requestState": "state",
+}
+
+
+def answer(result: Any) -> Json:
+    return {"jsonrpc": "2.0", "id": "@ID@", "result": result}
+
+
+def results(method: str) -> list[Json]:
+    """What an honest server may answer: its result, an error."""
+    error = {"code": -32602, "message": "no", "data": {"why": ["x"]}}
+    more = [{**RESULTS[method], "nextCursor": "more"}] if method.endswith("/list") else []
+    if method == "tools/call":
+        more = [INPUT, {**RESULTS[method], "isError": True}]
+    return [
+        *map(answer, [RESULTS[method], *more]),
+        {"jsonrpc": "2.0", "id": "@ID@", "error": error},
+    ]
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> Lines:
+    """What is said instead of the right answers, by method; most answers are right."""
+    instead: Lines = {}
+    for method in draw(st.sets(st.sampled_from(sorted(RESULTS)), min_size=1, max_size=3)):
+        said = draw(st.lists(bodies(st.sampled_from(SAID)), max_size=3))
+        said += draw(st.lists(bodies(st.sampled_from(results(method))), max_size=2))
+        instead[method] = said
+    if draw(st.booleans()):
+        instead["tools/call"] = [
+            *draw(st.lists(bodies(st.sampled_from(SAID)), min_size=1, max_size=4)),
+            *draw(st.lists(bodies(st.sampled_from(results("tools/call"))), max_size=1)),
+        ]
+    if draw(st.integers(0, 3)) == 0:
+        instead["start"] = draw(st.lists(bodies(st.sampled_from(SAID)), max_size=2))
+    return instead
+
+
+eras = st.sampled_from(["handshake", "handshake", "modern"])
+
+
+SOON = {"enabled": True, "base_delay_ms": 50, "max_delay_ms": 50, "jitter": 0}
+"""How soon a server is connected again."""
+
+
+# -- behind a URL --------------------------------------------------------------------------------
+
+STATUSES = [*[200] * 12, 202, 204, 400, 401, 403, 404, 405, 409, 413, 429, 500, 503, 599]
+JSON, EVENTS = "application/json", "text/event-stream"
+KINDS = [*[JSON] * 6, *[EVENTS] * 6, "text/plain", "", "application/json; charset=utf-16", "x"]
+SESSION_IDS = [None, None, "session", "", "a b", "x" * 5000, "s,s"]
+Era = Literal["handshake", "modern"]
+
+
+@attrs.frozen
+class Manner:
+    """How it says it."""
+
+    status: int
+    kind: str
+    session: str | None
+    before: bytes
+    between: bytes
+
+
+manners = st.builds(
+    Manner,
+    st.sampled_from(STATUSES),
+    st.sampled_from(KINDS),
+    st.sampled_from(SESSION_IDS),
+    st.sampled_from(
+        [b"", b"", b"", b"retry: 1\n", b"id: 1\n", b"\xef\xbb\xbf", b"x\n", b": c\n\n"]
+    ),
+    st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r", b"\n", b"", b"\ndata: x\n\n"]),
+)
+
+
+@attrs.frozen
+class Spoiler:
+    instead: Lines
+    manner: Manner
+
+    async def __call__(self, request: Request, reply: Reply) -> bool:
+        if request.verb == "GET" and "start" in self.instead:
+            await self.say(reply, self.instead["start"])
+            return True
+        message = request.message if request.verb == "POST" else {}
+        method = str(message.get("method"))
+        if method in self.instead:
+            params = message.get("params", {})
+            token = json.dumps(params.get("_meta", {}).get("progressToken")).encode()
+            request_id = json.dumps(message.get("id")).encode()
+            said = [
+                line.replace(ID, request_id).replace(TOKEN, token) for line in self.instead[method]
+            ]
+            await self.say(reply, said)
+            return True
+        if method in RESULTS and method not in {"initialize", "server/discover", "tools/call"}:
+            await reply.json({"jsonrpc": "2.0", "id": message["id"], "result": RESULTS[method]})
+            return True
+        return False
+
+    async def say(self, reply: Reply, lines: list[bytes]) -> None:
+        how = self.manner
+        named = {} if how.session is None else {"mcp_session_id": how.session}
+        if how.kind == EVENTS:
+            await reply.start(how.status, how.kind, **named)
+            for line in lines:
+                await reply.data(how.before + b"event: message\ndata: " + line + how.between)
+            await reply.end()
+        else:
+            body = b"" if how.status in {202, 204} else b"".join(lines[-1:])
+            await reply.whole(how.status, body, how.kind, **named)

@@ -1,0 +1,156 @@
+"""Whatever grows, at either side, in any place of a message: up to a bound, and nobody waits.
+
+In memory, on a clock that jumps: a server that is a program, or one behind a URL in either form of
+its answers; and a client with its arguments. See `growing.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from typing import Any, Literal
+
+import attrs
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from asgi_client import request
+from emceepee_trio.config import Limits, Server
+from fuzzed import ASKING, World, open_clients
+from growing import Growth, grow, growths
+from http_server import QUIET, HttpServer, open_without_network
+from lies import EVENTS, JSON, SAID, SOON, Lines, Manner, Spoiler, results
+from messages import CALLS, ULID
+from mistakes import HALF
+from scripted import RESULTS, Play, scripted
+from stalls import check_so_far
+from watching import check_message, strict
+
+LIMITS = Limits(message=1 << 20, body=1 << 20, execute_timeout_ms=2000, question_timeout_ms=5000)
+
+PROGRAM: dict[str, Any] = {"command": "/x", "restart": SOON}
+ANSWERS = [(method, answer) for method in sorted(RESULTS) for answer in results(method)]
+NEWS = [("tools/call", said) for said in SAID]
+
+
+@st.composite
+def lies(draw: st.DrawFn) -> tuple[str, Growth]:
+    """What grows in an answer, or in what is said before one; and when it is said."""
+    method, message = draw(st.sampled_from(draw(st.sampled_from([ANSWERS, NEWS]))))
+    return method, draw(growths(st.just(message), 0))
+
+
+@attrs.define(eq=False)
+class Trial:
+    world: World
+    instead: Lines
+    method: str
+    entry: dict[str, Any]
+
+    async def __call__(self, line: bytes) -> Hashable:
+        world, right = self.world, json.dumps({"jsonrpc": "2.0", "id": "@ID@", "result": {}})
+        self.instead.clear()
+        self.instead[self.method] = [line] if b"@ID@" in line else [line, right.encode()]
+        if self.method != "tools/call":  # lists are kept, and who is connected is not asked again
+            await world.client.call("remove_server", name="bad")
+            await world.add("bad", **self.entry)
+        tool, arguments = ASKING[self.method]
+        said = await world.call(tool, server="bad", **arguments)
+        seen = [said.get("error", {}).get("code"), said.get("isError"), len(said.get("errors", ()))]
+        status = await world.call("get_server_status", server="bad")
+        seen.append(status.get("server", {}).get("status"))
+        seen.append(len((await world.call("get_notifications", server="bad"))["notifications"]))
+        seen.append(len((await world.call("get_logs", server="bad"))["logs"]))
+        for each in ("list_servers", "list_tools"):
+            await world.call(each)
+        seen += await world.answer_all()
+        self.instead.clear()
+        check_so_far()
+        return tuple(seen)
+
+
+@HALF
+@given(lies(), st.sampled_from(["handshake", "handshake", "modern"]))
+def test_whatever_grows_in_what_a_program_says(lie: tuple[str, Growth], era: str) -> None:
+    method, growth = lie
+
+    async def scenario() -> None:
+        with scripted(Play(era=era)) as play:
+            async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
+                await world.add("bad", **PROGRAM)
+                await grow(growth, Trial(world, play.instead, method, PROGRAM))
+
+    trio.run(scenario, clock=MockClock(autojump_threshold=0))
+
+
+@QUIET
+@HALF
+@given(lies(), st.sampled_from(["handshake", "modern"]), st.sampled_from([JSON, EVENTS]))
+def test_whatever_grows_in_what_a_server_behind_a_url_says(
+    lie: tuple[str, Growth], era: Literal["handshake", "modern"], kind: str
+) -> None:
+    method, growth = lie
+    instead: Lines = {}
+    spoiler = Spoiler(instead, Manner(200, kind, None, b"", b"\n\n"))
+
+    async def scenario() -> None:
+        good, bad = HttpServer(), HttpServer(era, spoil=spoiler)
+        async with open_without_network(good, bad):
+            async with open_clients(Server("good", url=good.url), LIMITS, 10**6) as world:
+                entry = {"url": bad.url, "reconnect": SOON}
+                await world.add("bad", **entry)
+                await grow(growth, Trial(world, instead, method, entry))
+
+    trio.run(scenario, clock=MockClock(autojump_threshold=0))
+
+
+# -- clients -------------------------------------------------------------------------------------
+
+wishes = growths(st.sampled_from(CALLS).map(lambda call: request(7, "tools/call", **call)), 2)
+
+
+@attrs.define(eq=False)
+class Wish:
+    """One tool call with grown arguments, and everything that may show them."""
+
+    world: World
+
+    async def __call__(self, line: bytes) -> Hashable:
+        world = self.world
+        if ULID.encode() in line:  # who answers, or cancels, finds what there is
+            task = await world.client.call(
+                "execute_tool", server="bad", tool="ask", args={}, timeout_ms=0
+            )
+            asked = (await world.call("get_elicitations"))["elicitations"]
+            assert asked, task
+            line = line.replace(ULID.encode(), asked[-1]["requestId"].encode())
+        exchange = await world.client.post(line).complete()
+        assert exchange.status in {200, 400, 413}
+        datas = [e.data for e in exchange.events] if exchange.is_stream else [bytes(exchange.body)]
+        said = [check_message(strict(data), [7]) for data in datas if data][-1]
+        seen = [exchange.status, said.get("error", {}).get("code")]
+        seen.append(said.get("result", {}).get("isError"))
+        for each in ("list_servers", "list_tools", "list_timers", "get_roots"):
+            await world.call(each)
+        for name in ("added", "remote"):
+            if name.encode() in line:
+                await world.call("get_server_status", server=name)
+                await world.call("remove_server", name=name)
+        for task in (await world.call("list_tasks"))["tasks"]:
+            await world.call("cancel_task", task_id=task["task_id"])
+        check_so_far()
+        return tuple(seen)
+
+
+@HALF
+@given(wishes)
+def test_whatever_grows_in_what_a_client_asks_for(growth: Growth) -> None:
+    async def scenario() -> None:
+        with scripted():
+            async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
+                await world.add("bad", **PROGRAM)
+                await grow(growth, Wish(world))
+
+    trio.run(scenario, clock=MockClock(autojump_threshold=0))
