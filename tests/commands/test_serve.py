@@ -257,7 +257,7 @@ def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """The status of a command, and its one line on stderr; there is nothing on stdout."""
-    monkeypatch.setattr(logs, "configure", lambda *_: None)
+    monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     for name in ("PORT", "STATE_DIRECTORY", "NOTIFY_SOCKET", "EMCEEPEE_TOKEN"):
