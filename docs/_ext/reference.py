@@ -2,6 +2,7 @@
 
 ``.. emceepee-settings::``  every setting of a configuration file, from the classes that read it.
 ``.. emceepee-tools::``     every tool with its arguments, from the registry that serves them.
+``:bound:`limits.tasks```   a bound by its name, with its value: a setting, or a constant.
 
 How settings are worded is the configuration's business; this knows only how tools look on a page.
 """
@@ -10,14 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.typing import ExtensionMetadata
 
-from emceepee_trio.config import reference_rst
+from emceepee_trio.config import Config, reference_rst
 from emceepee_trio.tools import all_tools
 from emceepee_trio.tools.registry import Tool
 
@@ -44,6 +46,18 @@ class Tools(SphinxDirective):
             self.state.document.note_explicit_target(section)
             sections.append(section)
         return [*sections]
+
+
+class Bound(SphinxRole):
+    """Its name, and what it is unless somebody sets another one."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        self.env.note_reread()
+        module, name = self.text.rsplit(".", 1)
+        where = Config().limits if module == "limits" else import_module(f"emceepee_trio.{module}")
+        shown = self.text if module == "limits" else name
+        value = nodes.Text(f" {getattr(where, name):,}")
+        return [nodes.literal(text=shown), value], []
 
 
 def paragraphs(text: str) -> list[str]:
@@ -86,4 +100,5 @@ def kind(schema: Mapping[str, Any]) -> str:
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("emceepee-settings", Settings)
     app.add_directive("emceepee-tools", Tools)
+    app.add_role("bound", Bound())
     return {"parallel_read_safe": True, "parallel_write_safe": True}

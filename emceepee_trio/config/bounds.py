@@ -130,6 +130,9 @@ MAX_ROOTS = 1000
 MAX_ROOTS_BYTES = 256 * KIB
 """Roots of a session, and their size together."""
 
+MAX_SUBSCRIPTIONS = 1000
+"""Resources of one server that a session follows, and asks for again of each new connection."""
+
 MAX_BLOCKS = 1000
 """Content blocks in an answer to a sampling request."""
 

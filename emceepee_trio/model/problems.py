@@ -15,8 +15,8 @@ import attrs
 SHOWN = 60
 """Characters of a value that a problem shows."""
 
-TOLD = 20
-"""Problems of one call that are told; the others are counted."""
+TOLD = 21
+"""Problems of one call that are told; the others are counted. One of them may be such a count."""
 
 WORD = 40
 KNOWN = 1000

@@ -354,8 +354,9 @@ class Calls:
         if call is None or call.task is None:
             raise NotFound(
                 f"no task {task_id!r}; finished ones are kept "
-                f"{self.limits.finished_task_ms // 1000} s, at most {self.limits.results}. "
-                "list_tasks shows what there is"
+                f"{self.limits.finished_task_ms // 1000} s, at most {self.limits.results} "
+                f"(limits.results) of {self.limits.results_bytes} bytes together "
+                "(limits.results_bytes). list_tasks shows what there is"
             )
         return call
 

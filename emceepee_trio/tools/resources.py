@@ -9,8 +9,9 @@ from mcp import MCPError
 from ..backend.backend import Backend
 from ..backend.catalog import Entries, List
 from ..config import OUR_NAME
+from ..config.bounds import MAX_SUBSCRIPTIONS
 from ..config.server import A_NAME, A_URL
-from ..errors import ExecutionFailed, NotFound, TimedOut
+from ..errors import ExecutionFailed, LimitReached, NotFound, TimedOut
 from ..model.diagrams import diagrams
 from ..model.fields import frozen
 from ..model.wire import dumps
@@ -101,6 +102,11 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
     if asked.uri not in backend.wishes.subscriptions:
+        if len(backend.wishes.subscriptions) >= MAX_SUBSCRIPTIONS:
+            raise LimitReached(
+                f"{MAX_SUBSCRIPTIONS} resources of server {asked.server!r} are followed in this "
+                "session; unsubscribe_resource from some of them first"
+            )
         # Remembered first, so that a connection made meanwhile restores it.
         backend.wishes.subscriptions.add(asked.uri)
         try:

@@ -1,0 +1,838 @@
+"""Every bound of ``docs/bounds.rst`` is tried: one goes beyond it, and finds that it is told.
+
+A bound that is listed without a trial fails, and so does a trial of what is not listed, a setting
+of ``limits`` that counts something and is not listed, and a constant called ``MAX_…``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from http.client import HTTPException, HTTPResponse
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import attrs
+import httpx2
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+import emceepee_trio
+from asgi_client import BATCHING, Client, request
+from asgi_world import World, listening, open_world, speaking
+from echo_app import App
+from emceepee_client import Answer
+from emceepee_trio import logs
+from emceepee_trio.backend import catalog
+from emceepee_trio.backend.catalog import Catalog
+from emceepee_trio.backend.client import Negotiated
+from emceepee_trio.backend.cookies import FewCookies
+from emceepee_trio.backend.process import open_process
+from emceepee_trio.backend.shared import ERAS, Shared
+from emceepee_trio.commands import remote
+from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
+from emceepee_trio.errors import ExecutionFailed, LimitReached
+from emceepee_trio.front import listen
+from emceepee_trio.front.http1 import MAX_HEAD
+from emceepee_trio.logs import frequency, writer
+from emceepee_trio.logs.lines import OURS, JsonLines
+from emceepee_trio.model.intake import DEPTH, DIGITS, Measure
+from emceepee_trio.model.strict import MISTAKES
+from emceepee_trio.session import buffers, questions, timers
+from emceepee_trio.tools import resources
+from full_pipe import full_pipe
+from parts import mock_clock
+from raw_http import serving
+from scripted import Play, scripted
+
+PACKAGE = Path(emceepee_trio.__file__).parent
+PAGE = PACKAGE.parent / "docs" / "bounds.rst"
+GUARD = 60.0
+"""Seconds, on a clock that jumps where nothing but time is waited for."""
+Json = dict[str, Any]
+
+NO_BOUNDS = {
+    "front.app.MAX_BODY": "of requests for pages that take none; see limits.body for the endpoint",
+}
+"""Constants of such a name that are no row, and why."""
+
+
+def listed() -> list[str]:
+    """Names of the bounds that the page has, in its order."""
+    return re.findall(r"^   \* - :bound:`([\w.]+)`$", PAGE.read_text("utf-8"), re.MULTILINE)
+
+
+def value(name: str) -> int:
+    module, _, constant = name.rpartition(".")
+    where = Limits() if module == "limits" else import_module(f"emceepee_trio.{module}")
+    found: int = getattr(where, constant)
+    return found
+
+
+# -- what tries them ------------------------------------------------------------------------------
+
+
+Trial = Callable[["Here"], Awaitable[None]]
+
+TRIALS: dict[str, Trial] = {}
+
+
+def tries(*names: str) -> Callable[[Trial], Trial]:
+    """Of the bounds of these names."""
+
+    def keep(trial: Trial) -> Trial:
+        for name in names:
+            assert name not in TRIALS, f"{name} is tried twice"
+            TRIALS[name] = trial
+        return trial
+
+    return keep
+
+
+@attrs.frozen
+class Here:
+    """What a trial may use."""
+
+    monkeypatch: pytest.MonkeyPatch
+    folder: Path
+    log: Callable[[], str]
+    """What was written to it."""
+
+
+@attrs.define(eq=False)
+class There:
+    """A session with servers in memory: an honest one, and one that says what a trial wants."""
+
+    world: World
+    client: Client
+    play: Play
+
+    async def call(self, tool: str, /, **arguments: Any) -> Answer:
+        return Answer.of(await self.client.call(tool, **arguments))
+
+    async def says(self, tool: str, /, **arguments: Any) -> Any:
+        return (await self.call(tool, **arguments)).json
+
+    async def refused(self, tool: str, /, *words: object, **arguments: Any) -> None:
+        """That tool says no, and all these words."""
+        message = (await self.call(tool, **arguments)).error["message"]
+        assert not [word for word in words if str(word) not in message], message
+
+    def bad_says(self, *lines: Json, result: Json | None = None, of: str = "tools/call") -> None:
+        """What the bad server says to such a request; at last its result."""
+        answer = {"jsonrpc": "2.0", "id": "@ID@", "result": result or {"content": []}}
+        self.play.instead[of] = [json.dumps(line).encode() for line in (*lines, answer)]
+
+    async def bad(self, *lines: Json, **arguments: Any) -> Answer:
+        """Have it say so."""
+        self.bad_says(*lines)
+        return await self.call("execute_tool", server="bad", tool="echo", **arguments)
+
+    async def task(self, server: str = "good", tool: str = "never", **arguments: Any) -> str:
+        asked = {"server": server, "tool": tool, "timeout_ms": 0, **arguments}
+        return (await self.call("execute_tool", **asked)).task_id
+
+
+def server(name: str) -> Server:
+    return Server(name, command="program", era="handshake")
+
+
+SERVERS = (server("good"), server("bad"))
+
+
+@asynccontextmanager
+async def session(**limits: int) -> AsyncGenerator[There]:
+    mock_clock().autojump_threshold = 0
+    with scripted() as play:
+        config = Config(servers=SERVERS, limits=Limits(**limits))
+        async with open_world(config) as world:
+            there = There(world, await world.joined(), play)
+            for backend in world.manager.sessions()[0].backends.values():
+                await backend.connection()
+            await there.says("list_servers")  # so that nothing is left to be told
+            yield there
+
+
+def notice(size: int = 0, method: str = "notifications/custom", **params: Any) -> Json:
+    return {"jsonrpc": "2.0", "method": method, "params": {"x": "x" * size, **params}}
+
+
+def question(size: int, number: int = 1) -> Json:
+    form = {"message": "x" * size, "requestedSchema": {"type": "object", "properties": {}}}
+    return {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": form}
+
+
+def nested(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
+
+
+# -- what clients send ----------------------------------------------------------------------------
+
+
+@tries("front.listen.MOST_CONNECTIONS")
+async def connections(here: Here) -> None:
+    here.monkeypatch.setattr(listen, "MOST_CONNECTIONS", 1)
+    app = App()
+    async with serving(app) as served, served.peer() as one:
+        await one.send("GET /wait HTTP/1.1\nHost: x\n\n")
+        await app.busy.wait()
+        async with served.peer() as two:
+            assert (await two.answer()).status == 503
+        app.go_on.set()
+        assert (await one.answer()).status == 200
+
+
+@tries("front.http1.MAX_HEAD")
+async def head(here: Here) -> None:
+    async with serving(App()) as served, served.peer() as peer:
+        await peer.send(f"GET / HTTP/1.1\nHost: x\nX: {'x' * MAX_HEAD}\n\n")
+        answer = await peer.answer()
+    assert answer.status == 431
+    assert str(MAX_HEAD) in answer.body.decode()
+
+
+@tries("limits.body")
+async def body(here: Here) -> None:
+    async with session(body=4096) as there:
+        status, error = await there.client.request("ping", x="x" * 4096).error()
+        assert status == 413
+        assert "4096" in error["message"]
+        assert "result" in await there.client.request("ping").answer()
+
+
+@tries("model.intake.DEPTH", "model.intake.DIGITS", "limits.values")
+async def message(here: Here) -> None:
+    texts = {
+        f"deeper than {DEPTH}": nested(DEPTH + 1),
+        f"more than {DIGITS} digits": b"9" * (DIGITS + 1),
+        "limits.values": b"[" + b"0," * 10_000 + b"0]",
+    }
+    async with session(values=10_000) as there:
+        for words, text in texts.items():
+            asked = json.dumps(request(1, "ping", x="@")).encode().replace(b'"@"', text)
+            status, error = await there.client.post(asked).error()
+            assert status == 400
+            assert words in error["message"]
+            there.play.instead["tools/call"] = [
+                b'{"jsonrpc":"2.0","id":"@ID@","result":{"x":' + text + b"}}"
+            ]
+            await there.refused("execute_tool", words, server="bad", tool="echo")
+
+
+@tries("config.bounds.MAX_BATCH")
+async def batch(here: Here) -> None:
+    async with open_world() as world:
+        client = await world.joined(BATCHING)
+        pings = [request(n, "ping") for n in range(bounds.MAX_BATCH + 1)]
+        status, error = await client.post(pings).error()
+        assert status == 400
+        assert str(bounds.MAX_BATCH) in error["message"]
+        assert len((await client.post(pings[1:]).complete()).messages) == bounds.MAX_BATCH
+
+
+@tries("config.bounds.MAX_UNANSWERED")
+async def unanswered(here: Here) -> None:
+    async with session(calls=1) as there:
+        held = [await speaking(there.world, there.client, "0")]
+        held += [
+            await speaking(there.world, there.client, str(n + 1))
+            for n in range(bounds.MAX_UNANSWERED)
+        ]
+        status, error = await there.client.request("ping").error()
+        assert status == 503
+        assert str(len(held)) in error["message"]
+        held[0][1].answer("x")
+        await held[0][0].complete()
+        assert "result" in await there.client.request("ping").answer()
+
+
+@tries("model.strict.MISTAKES")
+async def mistakes(here: Here) -> None:
+    async with session() as there:
+        unknown = {f"x{n}": 0 for n in range(MISTAKES + 5)}
+        error = (await there.call("list_servers", **unknown)).error
+        assert len(error["details"]["problems"]) == MISTAKES + 1
+        assert error["message"].endswith("and 5 more unknown keys")
+
+
+ADDED: dict[str, tuple[Json, int]] = {
+    "MAX_NAME": ({"name": "x" * (bounds.MAX_NAME + 1), "command": "c"}, bounds.MAX_NAME),
+    "MAX_URI": ({"name": "x", "url": "http://h/" + "x" * bounds.MAX_URI}, bounds.MAX_URI),
+    "MAX_PATH": ({"name": "x", "command": "c" * (bounds.MAX_PATH + 1)}, bounds.MAX_PATH),
+    "MAX_ARGUMENTS": (
+        {"name": "x", "command": "c", "args": ["x"] * (bounds.MAX_ARGUMENTS + 1)},
+        bounds.MAX_ARGUMENTS,
+    ),
+    "MAX_ARGUMENT": (
+        {"name": "x", "command": "c", "args": ["x" * (bounds.MAX_ARGUMENT + 1)]},
+        bounds.MAX_ARGUMENT,
+    ),
+    "MAX_HEADERS": (
+        {
+            "name": "x",
+            "url": "http://h/",
+            "headers": {f"x{n}": "" for n in range(bounds.MAX_HEADERS + 1)},
+        },
+        bounds.MAX_HEADERS,
+    ),
+    "MAX_HEADER": (
+        {"name": "x", "url": "http://h/", "headers": {"x": "x" * (bounds.MAX_HEADER + 1)}},
+        bounds.MAX_HEADER,
+    ),
+    "MAX_SERVER": (
+        {"name": "x", "command": "c", "args": ["x" * (bounds.MAX_ARGUMENT - 1)] * 3},
+        bounds.MAX_SERVER,
+    ),
+    "MAX_ALLOWED_TOOLS": (
+        {"name": "x", "command": "c", "allowed_tools": ["x"] * (bounds.MAX_ALLOWED_TOOLS + 1)},
+        bounds.MAX_ALLOWED_TOOLS,
+    ),
+    "MAX_ALLOWED_GLOBS": (
+        {
+            "name": "x",
+            "command": "c",
+            "allowed_tools": [f"{n}*" for n in range(bounds.MAX_ALLOWED_GLOBS + 1)],
+        },
+        bounds.MAX_ALLOWED_GLOBS,
+    ),
+}
+"""Arguments of add_server that go beyond the bound of that name, and the bound."""
+
+
+@tries(*(f"config.bounds.{name}" for name in ADDED))
+async def added(here: Here) -> None:
+    async with session() as there:
+        for arguments, most in ADDED.values():
+            await there.refused("add_server", "at most", most, **arguments)
+        assert len((await there.says("list_servers"))["servers"]) == len(SERVERS)
+
+
+@tries("config.bounds.MAX_SEARCH_PATTERN", "config.bounds.MAX_TIMER_MESSAGE")
+@tries("config.bounds.MAX_ROOTS", "config.bounds.MAX_ROOTS_BYTES", "config.bounds.MAX_BLOCKS")
+@tries("config.bounds.MAX_LOGS_RETURNED")
+async def arguments(here: Here) -> None:
+    long = [{"uri": "file:///" + "x" * (bounds.MAX_URI - 8)}] * 33
+    async with session() as there:
+        most = bounds.MAX_SEARCH_PATTERN
+        await there.refused("list_tools", most, tool="x" * (most + 1))
+        most = bounds.MAX_TIMER_MESSAGE
+        await there.refused("set_timer", most, duration_ms=1000, message="x" * (most + 1))
+        most = bounds.MAX_ROOTS
+        await there.refused("set_roots", most, roots=[{"uri": "file:///x"}] * (most + 1))
+        await there.refused("set_roots", bounds.MAX_ROOTS_BYTES, roots=long)
+        most = bounds.MAX_BLOCKS
+        content = [{"type": "text", "text": ""}] * (most + 1)
+        given = {"request_id": "x", "model": "m", "content": content}
+        await there.refused("respond_to_sampling", most, **given)
+        most = bounds.MAX_LOGS_RETURNED
+        await there.refused("get_logs", most, limit=most + 1)
+
+
+# -- what a session holds -------------------------------------------------------------------------
+
+
+@tries("limits.sessions")
+async def sessions(here: Here) -> None:
+    async with session(sessions=1) as there:
+        await listening(there.client)
+        status, error = await (await there.world.client().initialize()).error()
+        assert status == 503
+        assert "limits.sessions" in error["message"]
+
+
+@tries("limits.servers")
+async def servers(here: Here) -> None:
+    async with session(servers=2) as there:
+        await there.refused("add_server", "limits.servers", name="x", command="c")
+
+
+@tries("limits.calls", "limits.tasks", "limits.calls_bytes")
+async def calls(here: Here) -> None:
+    never = {"server": "good", "tool": "never"}
+    async with session(calls=1, tasks=1, calls_bytes=64 * 1024) as there:
+        there.client.tool("execute_tool", **never)
+        await wait_all_tasks_blocked()
+        await there.refused("execute_tool", "limits.calls", **never)
+        await there.refused("read_resource", "limits.calls", server="good", uri="demo://one")
+    async with session(calls=1, tasks=1, calls_bytes=64 * 1024) as there:
+        task = await there.task()
+        await there.refused("execute_tool", "limits.tasks", **never, timeout_ms=0)
+        await there.refused("execute_tool", "limits.tasks", **never, timeout_ms=1)
+        long = {"text": "x" * 64 * 1024}
+        await there.refused("execute_tool", "limits.calls_bytes", **never, args=long)
+        await there.says("cancel_task", task_id=task)
+        await there.task()
+
+
+async def finished(there: There, count: int) -> list[str]:
+    tasks = [await there.task("bad") for _ in range(count)]
+    await wait_all_tasks_blocked()
+    return tasks
+
+
+@tries("limits.results")
+async def results(here: Here) -> None:
+    async with session(results=1) as there:
+        there.bad_says()
+        old, new = await finished(there, 2)
+        await there.refused("get_task_result", "at most 1", task_id=old)
+        await there.call("get_task_result", task_id=new)
+
+
+@tries("limits.results_bytes")
+async def results_bytes(here: Here) -> None:
+    async with session(results_bytes=64 * 1024) as there:
+        there.bad_says(result={"content": [], "x": "x" * 40_000})
+        old, new = await finished(there, 2)
+        await there.refused("get_task_result", "limits.results_bytes", task_id=old)
+        assert (await there.call("get_task_result", task_id=new)).result["x"]
+
+
+@tries("config.bounds.MAX_TIMERS", "session.timers.ENDED")
+async def many_timers(here: Here) -> None:
+    asked = {"duration_ms": 1000, "message": "x"}
+    async with session() as there:
+        for _ in range(bounds.MAX_TIMERS):
+            first = await there.says("set_timer", **asked)
+        await there.refused("set_timer", bounds.MAX_TIMERS, **asked)
+        await trio.sleep(2)
+        for _ in range(timers.ENDED - bounds.MAX_TIMERS + 1):
+            await there.says("set_timer", **asked)
+        await trio.sleep(2)
+        first = (await there.says("set_timer", **asked))["timer"]
+        shown = (await there.says("list_timers", include_inactive=True))["timers"]
+        assert len(shown) == timers.ENDED + 1
+        assert shown[-1] == first
+
+
+@tries("config.bounds.MAX_WAITERS")
+async def waiters(here: Here) -> None:
+    async with session() as there:
+        for _ in range(bounds.MAX_WAITERS):
+            there.client.tool("await_activity", timeout_ms=60_000)
+        await wait_all_tasks_blocked()
+        await there.refused("await_activity", bounds.MAX_WAITERS)
+        modern = there.world.client()
+        for _ in range(bounds.MAX_WAITERS):
+            await modern.modern("subscriptions/listen", notifications={}).begun()
+        answer = await modern.modern("subscriptions/listen", notifications={}).answer()
+        assert str(bounds.MAX_WAITERS) in answer["error"]["message"]
+
+
+@tries("config.bounds.MAX_SUBSCRIPTIONS")
+async def subscriptions(here: Here) -> None:
+    here.monkeypatch.setattr(resources, "MAX_SUBSCRIPTIONS", 3)
+    async with session() as there:
+        for n in range(3):
+            await there.says("subscribe_resource", server="good", uri=f"demo://{n}")
+        one_more = {"server": "good", "uri": "demo://x"}
+        await there.refused("subscribe_resource", "3 resources", **one_more)
+        await there.says("subscribe_resource", server="good", uri="demo://0")
+        await there.says("unsubscribe_resource", server="good", uri="demo://0")
+        await there.says("subscribe_resource", **one_more)
+
+
+@tries("limits.events", "limits.events_bytes")
+async def events(here: Here) -> None:
+    async with session(events=10) as there:
+        news = (await there.bad(*[notice(n=n) for n in range(15)])).news
+        assert (len(news["events_since_last_response"]), news["events_lost"]) == (10, 5)
+    async with session(events_bytes=64 * 1024) as there:
+        news = (await there.bad(*[notice(10_000) for _ in range(10)])).news
+        assert news["events_lost"] == 4
+    assert "limits.events_bytes" in here.log()
+
+
+@tries("config.bounds.MAX_STREAM_MESSAGES", "config.bounds.MAX_STREAM_BYTES")
+async def streams(here: Here) -> None:
+    async with session() as there:
+        _, speaker = await speaking(there.world, there.client, "x")
+        streams = there.client.own.streams
+        for n in range(bounds.MAX_STREAM_MESSAGES + 5):
+            await speaker.say(str(n), standalone=True)
+        assert 5 <= streams.evicted < 10
+        for _ in range(9):
+            await speaker.say("x" * 2**20, standalone=True)
+        said = await listening(there.client)
+        assert sum(len(event.data) for event in said.events) <= bounds.MAX_STREAM_BYTES
+    assert "stream_eviction" in here.log()
+
+
+# -- what servers do ------------------------------------------------------------------------------
+
+
+@tries("config.bounds.MAX_CHILDREN")
+async def children(here: Here) -> None:
+    assert Shared().most_children <= bounds.MAX_CHILDREN
+    shared = Shared(most_children=1)
+    with shared.place_for_child():
+        with pytest.raises(LimitReached, match="1 child processes"):
+            with shared.place_for_child():
+                raise AssertionError
+    with shared.place_for_child():
+        pass
+
+
+@tries("limits.message")
+async def line(here: Here) -> None:
+    code = "print('[' + '0,' * 50_000 + '0]'); input()"
+    async with open_process(
+        [sys.executable, "-I", "-S", "-c", code],
+        env={"PATH": os.defpath},
+        cwd=None,
+        measure=Measure(64 * 1024, 1_000_000),
+        on_stderr=lambda _: None,
+        on_noise=lambda _: None,
+    ) as process:
+        async for _ in process.reads:
+            pass
+        assert str(64 * 1024) in str(process.failure)
+
+
+@attrs.define
+class Lister:
+    """A server whose list goes on and on."""
+
+    page: list[Json]
+    negotiated: Negotiated
+    pages: int = 0
+
+    async def request(self, method: str, params: Json | None) -> Json:
+        self.pages += 1
+        await trio.lowlevel.checkpoint()
+        return {"tools": self.page, "nextCursor": str(self.pages)}
+
+
+@tries("backend.catalog.PAGES", "backend.catalog.ENTRIES", "backend.catalog.SIZE")
+async def lists(here: Here) -> None:
+    for page in ([], [{"name": "x"}] * 5000, [{"name": "x" * 2**20}]):
+        lister = Lister(page, Negotiated("2025-11-25", {"tools": {}}, {}, None))
+        with pytest.raises(ExecutionFailed, match="does not come to an end of its tools"):
+            await Catalog("x", None).get("tools", cast(Any, lister))
+        entries = lister.pages * len(page)
+        assert lister.pages <= catalog.PAGES + 1
+        assert entries <= catalog.ENTRIES + 5000
+        assert entries * len(str(page[:1])) <= catalog.SIZE + 2**21
+
+
+@tries("limits.questions", "limits.questions_bytes")
+async def many_questions(here: Here) -> None:
+    async with session(questions=1, questions_bytes=64 * 1024) as there:
+        await there.bad(question(10), question(10, 2))
+        await there.call("respond_to_elicitation", request_id="x", action="cancel")
+        answers = [said for said in there.play.heard if "method" not in said]
+        assert "1 questions are open" in answers[0]["error"]["message"]
+        assert len((await there.says("get_elicitations"))["elicitations"]) == 1
+    async with session(questions_bytes=64 * 1024) as there:
+        await there.bad(question(64 * 1024))
+        await wait_all_tasks_blocked()
+        answers = [said for said in there.play.heard if "method" not in said]
+        assert "limits.questions_bytes" in answers[0]["error"]["message"]
+
+
+@tries("session.questions.CLOSED")
+async def closed_questions(here: Here) -> None:
+    async with session(questions=10_000, question_timeout_ms=1000) as there:
+        await there.bad(*[question(1, n) for n in range(questions.CLOSED + 1)])
+        await wait_all_tasks_blocked()
+        asked = (await there.says("get_elicitations"))["elicitations"]
+        await trio.sleep(2)
+        first, second = asked[0]["requestId"], asked[1]["requestId"]
+        answer = {"action": "cancel"}
+        await there.refused("respond_to_elicitation", "lists those", request_id=first, **answer)
+        await there.refused("respond_to_elicitation", "expired", request_id=second, **answer)
+
+
+@tries("limits.notifications", "config.bounds.MAX_NOTIFICATIONS_BYTES")
+async def notifications(here: Here) -> None:
+    async with session(notifications=2) as there:
+        answer = await there.bad(*[notice(n=n) for n in range(4)])
+        assert len(answer.events) == 4
+        kept = (await there.says("get_notifications"))["notifications"]
+        assert [entry["params"]["n"] for entry in kept] == [2, 3]
+        half = bounds.MAX_NOTIFICATIONS_BYTES // 2
+        await there.bad(*[notice(half, n=n) for n in range(2)])
+        assert len((await there.says("get_notifications"))["notifications"]) == 1
+        await there.bad(notice(2 * half))
+        (entry,) = (await there.says("get_notifications"))["notifications"]
+        assert entry["too_large"] is True
+
+
+@tries("limits.logs", "limits.log_bytes")
+async def log_lines(here: Here) -> None:
+    async with session(logs=2, log_bytes=256) as there:
+        said = {"level": "info", "data": "x" * 257}
+        await there.bad(*[notice(0, "notifications/message", **said) for _ in range(3)])
+        found = await there.says("get_logs", server="bad")
+        assert [entry["data"] for entry in found["logs"]] == ["x" * 256 + "…"] * 2
+        assert found["dropped"] == 1
+
+
+@tries("session.buffers.SERVERS", "backend.shared.ERAS")
+async def remembered(here: Here) -> None:
+    kept, shared = buffers.Buffers(10, 10, 1000), Shared()
+    for n in range(buffers.SERVERS + 1):
+        kept.log(buffers.Logged(f"s{n}", "stderr", "info", None, "x", "now"))
+        kept.hear(buffers.Heard(f"s{n}", "x", None, "now"))
+    assert kept.count_notifications(None) == buffers.SERVERS
+    assert kept.tail("s0", "stderr", 1) == []
+    assert kept.tail("s1", "stderr", 1) == ["x"]
+    for n in range(ERAS + 1):
+        shared.remember((str(n),), "modern")
+    assert len(shared.eras) == ERAS
+    assert ("0",) not in shared.eras
+
+
+@tries("config.bounds.MAX_COOKIES", "config.bounds.MAX_COOKIE")
+async def cookies(here: Here) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        values = ["a=" + "x" * bounds.MAX_COOKIE, *(f"b{n}=x" for n in range(100))]
+        return httpx2.Response(200, headers=[("set-cookie", each) for each in values])
+
+    transport = httpx2.MockTransport(answer)
+    async with httpx2.AsyncClient(cookies=FewCookies(), transport=transport) as client:
+        await client.get("http://h/")
+        sent = client.build_request("GET", "http://h/").headers["cookie"]
+    assert len(sent.split("; ")) == bounds.MAX_COOKIES
+    assert "a=" not in sent
+
+
+@tries("config.bounds.MAX_STATUS_MESSAGE")
+async def status_message(here: Here) -> None:
+    said = {"progressToken": "@TOKEN@", "progress": 1, "message": "x" * 1000}
+    async with session() as there:
+        there.play.instead["tools/call"] = [
+            json.dumps(notice(0, "notifications/progress", **said)).encode()
+        ]
+        task = await there.task("bad")
+        await wait_all_tasks_blocked()
+        shown = (await there.says("get_task", task_id=task))["task"]["status_message"]
+        assert shown == "x" * bounds.MAX_STATUS_MESSAGE + "…"
+
+
+# -- what is shown --------------------------------------------------------------------------------
+
+
+@tries("config.bounds.MAX_DELIVERY_EVENTS", "config.bounds.MAX_DELIVERY_BYTES")
+async def delivery(here: Here) -> None:
+    async with session() as there:
+        most = bounds.MAX_DELIVERY_EVENTS
+        news = (await there.bad(*[notice(n=n) for n in range(most + 5)])).news
+        assert (len(news["events_since_last_response"]), news["more"]) == (most, 5)
+    async with session() as there:
+        answer = await there.bad(*[notice(5000) for _ in range(5)])
+        assert answer.news["more"] == 2
+        assert len(answer.events) == 3
+    async with session() as there:
+        (event,) = (await there.bad(notice(bounds.MAX_DELIVERY_BYTES))).events
+        assert "too_large" in json.dumps(event) or "tooLarge" in json.dumps(event)
+
+
+def tool(n: int, size: int) -> Json:
+    return {"name": f"t{n}", "description": "x" * size, "inputSchema": {"type": "object"}}
+
+
+@tries("config.bounds.MAX_LIST_BYTES", "config.bounds.MAX_FULL_TOOLS_BYTES")
+@tries("config.bounds.MAX_FIRST_SENTENCE")
+async def tool_lists(here: Here) -> None:
+    async with session() as there:
+        there.bad_says(of="tools/list", result={"tools": [tool(n, 300_000) for n in range(5)]})
+        short = await there.says("list_tools", server="bad")
+        assert short["detail"] == "summary"
+        assert "detail" in short["hint"]
+        assert {len(each["description"]) for each in short["tools"]} == {bounds.MAX_FIRST_SENTENCE}
+        full = await there.says("list_tools", server="bad", detail="full")
+        assert (len(full["tools"]), full["more"]) == (3, 2)
+
+
+@tries("config.bounds.MAX_TASKS_SHOWN")
+async def tasks_shown(here: Here) -> None:
+    async with session() as there:
+        for _ in range(bounds.MAX_TASKS_SHOWN + 1):
+            await there.task()
+        said = await there.says("get_server_status", server="good")
+        assert (len(said["tasks"]), said["more"]) == (bounds.MAX_TASKS_SHOWN, 1)
+        assert len((await there.says("list_tasks"))["tasks"]) == bounds.MAX_TASKS_SHOWN + 1
+
+
+@tries("config.bounds.MAX_PENDING_BYTES")
+async def pending(here: Here) -> None:
+    async with session(questions=10_000) as there:
+        await there.bad(
+            question(bounds.MAX_PENDING_BYTES), *[question(1, n) for n in range(2, 500)]
+        )
+        shown = (await there.call("list_servers")).pending
+        assert shown["elicitations"][0]["too_large"] is True
+        assert len(shown["elicitations"]) + shown["more"] == 499
+
+
+@tries("config.bounds.MAX_ARGS_SHOWN", "config.bounds.MAX_ARGS_BEGINNING")
+async def args_shown(here: Here) -> None:
+    async with session() as there:
+        args = {"text": "x" * (bounds.MAX_ARGS_SHOWN + 1)}
+        task = await there.task(args=args)
+        (shown,) = (await there.says("list_tasks"))["tasks"]
+        assert shown["args_bytes"] > bounds.MAX_ARGS_SHOWN
+        assert len(shown["args_beginning"]) <= bounds.MAX_ARGS_BEGINNING + 1
+        assert (await there.says("get_task", task_id=task))["task"]["args"] == args
+
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}, "x": "x" * (bounds.MAX_CAPABILITIES + 1)},
+    "serverInfo": {"name": "bad", "version": "0"},
+    "instructions": "x" * (bounds.MAX_INSTRUCTIONS + 1),
+}
+
+
+@tries("config.bounds.MAX_CAPABILITIES", "config.bounds.MAX_INSTRUCTIONS")
+@tries("config.bounds.MAX_TOOLS_NAMED")
+async def hello(here: Here) -> None:
+    async with session() as there:
+        there.bad_says(of="initialize", result=HELLO)
+        tools = [tool(n, 1) for n in range(bounds.MAX_TOOLS_NAMED + 7)]
+        there.bad_says(of="tools/list", result={"tools": tools})
+        await there.says("remove_server", name="bad")
+        said = await there.says("add_server", name="bad", command="c")
+        assert (len(said["tools"]), said["more"]) == (bounds.MAX_TOOLS_NAMED, 7)
+        assert said["instructions"] == "x" * bounds.MAX_INSTRUCTIONS + "…"
+        (shown,) = [
+            each for each in (await there.says("list_servers"))["servers"] if each["name"] == "bad"
+        ]
+        assert shown["too_large"] is True
+        whole = await there.says("get_server_status", server="bad")
+        assert whole["server"]["capabilities"] == HELLO["capabilities"]
+
+
+@tries("config.bounds.MAX_SAID")
+async def said(here: Here) -> None:
+    error = {"code": -32000, "message": "x" * (2 * bounds.MAX_SAID)}
+    async with session() as there:
+        answer = json.dumps({"jsonrpc": "2.0", "id": "@ID@", "error": error})
+        there.play.instead["tools/call"] = [answer.encode()]
+        told = (await there.call("execute_tool", server="bad", tool="echo")).error
+        assert len(told["message"]) < bounds.MAX_SAID + 200
+        assert told["message"].endswith("…")
+        assert str(error["message"]) in json.dumps(told["details"])
+
+
+# -- the log, and files ---------------------------------------------------------------------------
+
+
+@tries("config.bounds.MAX_LOG_FIELD", "config.bounds.MAX_LOG_TRACEBACK")
+async def log_line(here: Here) -> None:
+    logs.write("warn", "test", field="x" * 100_000)
+    try:
+        raise ValueError("x" * 100_000)
+    except ValueError as error:
+        logs.crash("test", error)
+    for text, most in zip(here.log().splitlines(), LINES, strict=True):
+        assert len(text) < most + 500
+        assert "characters more" in text
+
+
+LINES = (bounds.MAX_LOG_FIELD, bounds.MAX_LOG_TRACEBACK)
+
+
+@tries("logs.frequency.AT_MOST", "logs.frequency.MOST")
+async def log_frequency(here: Here) -> None:
+    often = frequency.Often(lambda: 0.0)
+    assert sum(often.allows("test") for _ in range(frequency.AT_MOST + 1)) == frequency.AT_MOST
+    for n in range(frequency.MOST + 5):
+        often.add("warn", "test", {"count": 1}, {}, {"peer": n})
+    assert often.flush(everything=True) == [("warn", "test", {"count": 4})]
+    for n in range(frequency.AT_MOST + 3):
+        logs.write("warn", "test", n=n)
+    assert "log_lines_left_out" in here.log()
+
+
+@tries("logs.writer.ROOM")
+async def log_queue(here: Here) -> None:
+    with full_pipe() as pipe:
+        log = writer.Writer(pipe.writes, b"missing %d\n".__mod__, lambda: None, lambda _: None)
+        line = b"x" * 1023 + b"\n"
+        for _ in range(4 * writer.ROOM // len(line)):
+            log.put(line)
+        with trio.fail_after(GUARD):
+            read = await trio.to_thread.run_sync(pipe.read_until, b"missing ")
+        log.close()
+    assert len(read) <= 2 * writer.ROOM + 2**20
+
+
+@tries("config.bounds.MAX_CONFIG_BYTES")
+async def config(here: Here) -> None:
+    path = here.folder / "config.json"
+    path.write_bytes(b" " * bounds.MAX_CONFIG_BYTES + b"{}")
+    with pytest.raises(ConfigError, match=str(bounds.MAX_CONFIG_BYTES)):
+        load(path)
+
+
+@tries("commands.remote.MAX_ANSWER")
+async def answer(here: Here) -> None:
+    here.monkeypatch.setattr(remote, "MAX_ANSWER", 100)
+
+    class Socket:
+        def makefile(self, mode: str) -> io.BytesIO:
+            return io.BytesIO(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 101)
+
+    response = HTTPResponse(cast(Any, Socket()))
+    response.begin()
+    with pytest.raises(HTTPException, match="more than 100 bytes"):
+        remote.body_of(response)
+
+
+# -- the walk -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log() -> Iterator[list[bytes]]:
+    """What the log says, as it is written."""
+    lines: list[bytes] = []
+    handler = logs._Handler(JsonLines())
+    handler.writer = cast(Any, SimpleNamespace(put=lines.append))  # in place of stderr
+    ours = logging.getLogger(OURS)
+    ours.addHandler(handler)
+    yield lines
+    ours.removeHandler(handler)
+
+
+@pytest.mark.parametrize("trial", dict.fromkeys(TRIALS.values()), ids=lambda trial: trial.__name__)
+async def test_beyond_a_bound_somebody_is_told(
+    trial: Trial,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    log: list[bytes],
+    mock_clock: MockClock,
+) -> None:
+    mock_clock.rate = 1
+    with trio.fail_after(GUARD):
+        await trial(Here(monkeypatch, tmp_path, lambda: b"".join(log).decode()))
+
+
+def test_every_bound_is_listed_once_and_tried() -> None:
+    names = listed()
+    assert sorted(names) == sorted(TRIALS)
+    assert all(value(name) > 0 for name in names)
+
+
+def test_whatever_counts_is_listed() -> None:
+    limits = {
+        f"limits.{field.name}" for field in attrs.fields(Limits) if not field.name.endswith("_ms")
+    }
+    constants = {
+        ".".join((*path.relative_to(PACKAGE).with_suffix("").parts, name))
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"^(MAX_\w+)\b.* = ", path.read_text("utf-8"), re.MULTILINE)
+        if not name.endswith("_MS")  # a time
+    }
+    assert len(constants) > 40
+    assert sorted((limits | constants) - {*listed()}) == sorted(NO_BOUNDS)
