@@ -18,7 +18,7 @@ from http.client import HTTPException, HTTPResponse
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import attrs
 import httpx2
@@ -32,11 +32,12 @@ from asgi_world import World, listening, open_world, speaking
 from echo_app import App
 from emceepee_client import Answer
 from emceepee_trio import logs
-from emceepee_trio.backend import catalog
+from emceepee_trio.backend import catalog, client
 from emceepee_trio.backend.catalog import Catalog
 from emceepee_trio.backend.client import Negotiated
+from emceepee_trio.backend.connect import UNREAD
 from emceepee_trio.backend.cookies import FewCookies
-from emceepee_trio.backend.process import open_process
+from emceepee_trio.backend.process import TEXT_LINE, open_process
 from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.commands import remote
 from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
@@ -46,7 +47,8 @@ from emceepee_trio.front.http1 import MAX_HEAD
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
 from emceepee_trio.model.intake import DEPTH, DIGITS, Measure
-from emceepee_trio.model.strict import MISTAKES
+from emceepee_trio.model.problems import TOLD
+from emceepee_trio.model.strict import MISTAKES, SPELLED
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.tools import resources
 from full_pipe import full_pipe
@@ -122,9 +124,9 @@ class There:
     async def says(self, tool: str, /, **arguments: Any) -> Any:
         return (await self.call(tool, **arguments)).json
 
-    async def refused(self, tool: str, /, *words: object, **arguments: Any) -> None:
+    async def refused(self, name: str, /, *words: object, **arguments: Any) -> None:
         """That tool says no, and all these words."""
-        message = (await self.call(tool, **arguments)).error["message"]
+        message = (await self.call(name, **arguments)).error["message"]
         assert not [word for word in words if str(word) not in message], message
 
     def bad_says(self, *lines: Json, result: Json | None = None, of: str = "tools/call") -> None:
@@ -150,10 +152,14 @@ SERVERS = (server("good"), server("bad"))
 
 
 @asynccontextmanager
-async def session(**limits: int) -> AsyncGenerator[There]:
+async def session(
+    *, era: Literal["handshake", "modern"] = "handshake", **limits: int
+) -> AsyncGenerator[There]:
+    """*era* is that of the bad one."""
     mock_clock().autojump_threshold = 0
-    with scripted() as play:
-        config = Config(servers=SERVERS, limits=Limits(**limits))
+    with scripted(Play(era=era)) as play:
+        servers = (SERVERS[0], attrs.evolve(SERVERS[1], era=era))
+        config = Config(servers=servers, limits=Limits(**limits))
         async with open_world(config) as world:
             there = There(world, await world.joined(), play)
             for backend in world.manager.sessions()[0].backends.values():
@@ -262,6 +268,17 @@ async def mistakes(here: Here) -> None:
         error = (await there.call("list_servers", **unknown)).error
         assert len(error["details"]["problems"]) == MISTAKES + 1
         assert error["message"].endswith("and 5 more unknown keys")
+
+
+@tries("model.problems.TOLD", "model.strict.SPELLED")
+async def wrong_roots(here: Here) -> None:
+    async with session() as there:
+        wrong = {f"x{n}": 0 for n in range(5)}
+        error = (await there.call("set_roots", roots=[wrong] * TOLD)).error
+        assert len(error["details"]["problems"]) == TOLD + 1
+        assert " more" in error["details"]["problems"][-1]
+        spelled = "[" + "0," * SPELLED + "0]"
+        await there.refused("set_roots", "expected a list", roots=spelled)
 
 
 ADDED: dict[str, tuple[Json, int]] = {
@@ -496,6 +513,45 @@ async def line(here: Here) -> None:
         async for _ in process.reads:
             pass
         assert str(64 * 1024) in str(process.failure)
+
+
+@tries("backend.process.TEXT_LINE")
+async def stderr_line(here: Here) -> None:
+    lines: list[str] = []
+    code = f"import sys; sys.stderr.write('x' * {TEXT_LINE + 1} + '\\n')"
+    async with open_process(
+        [sys.executable, "-I", "-S", "-c", code],
+        env={"PATH": os.defpath},
+        cwd=None,
+        measure=Measure(64 * 1024, 1_000_000),
+        on_stderr=lines.append,
+        on_noise=lambda _: None,
+    ) as process:
+        async for _ in process.reads:
+            pass
+    assert [*map(len, lines)] == [TEXT_LINE, 1]
+
+
+@tries("backend.connect.UNREAD")
+async def unread(here: Here) -> None:
+    pings = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(2 * UNREAD)]
+    async with session() as there:
+        answer = await there.bad(*pings)
+        assert answer.result["isError"] is True
+        told = [*answer.events, *(await there.call("list_servers")).events]
+        assert f"did not read {UNREAD} answers" in json.dumps(told)
+
+
+@tries("backend.client.ASKED", "backend.client.ROUNDS")
+async def asked(here: Here) -> None:
+    here.monkeypatch.setattr(client, "ROUNDS", 3)
+    asks = {str(n): {"method": "roots/list"} for n in range(client.ASKED + 1)}
+    async with session(era="modern") as there:
+        there.bad_says(result={"resultType": "input_required", "inputRequests": asks})
+        call = {"server": "bad", "tool": "echo"}
+        await there.refused("execute_tool", f"more than {client.ASKED} things", **call)
+        there.bad_says(result={"resultType": "input_required", "requestState": "x"})
+        await there.refused("execute_tool", "more than 3 times", **call)
 
 
 @attrs.define
