@@ -32,7 +32,7 @@ from emceepee_trio.backend import (
 )
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front import clients, lists, log_messages, mcp, progress, streams
-from emceepee_trio.session import calls, events, questions, session, timers
+from emceepee_trio.session import buffers, calls, events, questions, session, timers
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import activity, asking, execution, response
 from peers import Peer, Peers
@@ -413,7 +413,7 @@ class Plant:
 PLANTS = [
     Plant(execution._Sending, "send", a_call, "call_crashed"),
     Plant(client.Client, "_envelope", a_call, "call_crashed"),
-    Plant(calls, "size_of", a_task, "call_crashed"),
+    Plant(calls, "weigh", a_task, "call_crashed"),
     Plant(calls.Calls, "begin", a_request_for_a_call, "tool_crashed"),
     Plant(mcp, "finish", a_request, "request_crashed"),
     Plant(mcp.Front, "_run_tool", a_request, "request_crashed"),
@@ -450,7 +450,7 @@ PLANTS = [
     Plant(health.Health, "_next_pause", a_lost_connection, "health_crashed"),
     Plant(client.Client, "check", its_health, "health_crashed"),
     Plant(callbacks.Callbacks, "_heard", a_notification, "notification_crashed"),
-    Plant(session, "Heard", a_notification, "notification_crashed"),
+    Plant(buffers.Buffers, "hear", a_notification, "notification_crashed"),
     Plant(session, "Logged", a_log_line, "log_crashed"),
     Plant(session.Session, "_say_gone", a_removal, "removal_crashed"),
     Plant(clients, "serve_loop", the_client_s_connection, "client_connection_crashed"),

@@ -54,12 +54,12 @@ NO_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 NO_CONFIGS: dict[str, tuple[Callable[[Path], None], str]] = NO_FILES | {
     "no UTF-8": (text(b'{"x": "\xff"}'), "not UTF-8"),
-    "deep": (text(b"[" * 100_000), "nested too deeply"),
+    "deep": (text(b"[" * 100_000), "nested deeper than 200 levels"),
     "deep, in a place for anything": (
         text(b'{"mcpServers": {"x": ' + b'{"a":' * 500 + b"1" + b"}" * 502),
         "",
     ),
-    "digits": (text(b'{"limits": {"calls": ' + b"9" * 9000 + b"}}"), "too many digits"),
+    "digits": (text(b'{"limits": {"calls": ' + b"9" * 9000 + b"}}"), "more than 308 digits"),
     "huge": (text(b" " * (16 * 1024 * 1024 + 1)), "longer than"),
 }
 

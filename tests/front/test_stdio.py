@@ -170,7 +170,7 @@ async def test_who_waits_for_activity_is_told_that_it_is_over(tmp_path: Path) ->
         )
         assert await lines.end() == 0
         (answer,) = [m for m in lines.other if m.get("id") == "wait"]
-        assert Answer.of(answer["result"]).error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
+        assert Answer.of(answer["result"]).error["code"] == "TOOL_ERR_TIMEOUT"
 
 
 async def test_it_ends_when_nobody_reads_its_output(tmp_path: Path) -> None:
