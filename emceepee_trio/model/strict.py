@@ -205,6 +205,10 @@ def _items(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items() if isinstance(value, Mapping) else enumerate(value)
 
 
+_OF_EACH = {"low", "high", "pattern", "expected"}
+"""Bounds that hold for what is in a list or an object, however deep."""
+
+
 def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
     """Where *value*, of the right type, leaves the bounds of its field."""
     low, high = metadata.get("low"), metadata.get("high")
@@ -222,7 +226,8 @@ def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
                 wanted = metadata.get("expected", f"to match {pattern}")
                 yield _Mistake((), f"expected {wanted}", value)
         case tuple() | list() | Mapping():
-            rest = {name: bound for name, bound in metadata.items() if name != "max_length"}
+            rest = {name: bound for name, bound in metadata.items() if name in _OF_EACH}
+            # What has none may be a stranger's, and of any size.
             for key, item in _items(value) if rest else ():
                 yield from (mistake.under(key, False) for mistake in _breaches(item, rest))
 
