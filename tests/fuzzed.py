@@ -120,6 +120,10 @@ class World:
         await self.call("reconnect_server", name=server)
         await self.call("execute_tool", server=server, **ECHO, timeout_ms=100)
 
+    async def cancel_all(self) -> None:
+        for task in (await self.call("list_tasks"))["tasks"]:
+            await self.call("cancel_task", task_id=task["task_id"])
+
     async def open_questions(self) -> tuple[list[str], list[str]]:
         forms = (await self.call("get_elicitations"))["elicitations"]
         samples = (await self.call("get_sampling_requests"))["sampling_requests"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -22,7 +22,7 @@ Shape: TypeAlias = Callable[[Any, int], Any]
 MOST = 1 << 20
 """Bytes that a message may grow to, a little more than is allowed: where this is used."""
 FACTOR = 8
-AROUND = 12
+AROUND = 6
 """How many on either side of a seam."""
 FINE = 6000
 """Above this no seam is looked for exactly: levels and digits end before, and bytes are counted."""
@@ -48,7 +48,6 @@ LARGE: Mapping[str, Shape] = {
     "digits": lambda _, n: Verbatim("9" * n),
     "zeros": lambda _, n: Verbatim("1" + "0" * n),
     "an exponent": lambda _, n: Verbatim(f"1e{n}"),
-    "less than nothing": lambda _, n: Verbatim(f"-1e{n}"),
 }
 LONG: Mapping[str, Shape] = {
     "one word": lambda _, n: "x" * n,
@@ -106,22 +105,43 @@ def _fits(how: str, value: Any) -> bool:
     return True
 
 
-KINDS = [list(DEEP), list(DEEP), list(LARGE), [k for k in SHAPES if k.endswith(", long")]]
-KINDS += [[k for k in SHAPES if k.startswith("many ")], list(REPEATED), list(WIDE)]
+KINDS = [list(DEEP), list(DEEP), list(LARGE), list(LARGE), list(LARGE)]
+KINDS += [[k for k in SHAPES if k.endswith(", long")], [k for k in SHAPES if k.startswith("many ")]]
+KINDS += [list(REPEATED), list(WIDE)]
+
+Place: TypeAlias = tuple[str, Any, Path]
+"""What the message is for, the message, and where in it."""
 
 
-@st.composite
-def growths(draw: st.DrawFn, messages: st.SearchStrategy[Any], below: int = 1) -> Growth:
-    """How first, and where second: of some kinds of value there are few among many others."""
-    message = draw(messages)
-    everywhere = [path for path in places(message) if len(path) >= below]
-    kind = draw(st.sampled_from(KINDS))
-    how = draw(st.sampled_from(kind))
-    fitting = [path for path in everywhere if _fits(how, at(message, path))]
-    if not fitting:
-        how = draw(st.sampled_from(KINDS[0]))
-        fitting = everywhere
-    return Growth(message, draw(st.sampled_from(fitting)), how)
+def _name(path: Path) -> str:
+    """Of the member that a value is, or is in."""
+    return next((key for key in reversed(path) if isinstance(key, str)), "")
+
+
+def growths(messages: Sequence[tuple[str, Any]], below: int = 0) -> st.SearchStrategy[Any]:
+    """What one of *messages* is for, and how it grows, not nearer to its root than *below*.
+
+    How first, then the name of what grows, and then where that is: of some kinds of value there
+    are few among many others, and some names are in every message.
+    """
+    named: dict[str, dict[str, list[Place]]] = {how: {} for how in SHAPES}
+    for label, message in messages:
+        for path in places(message):
+            for how in SHAPES:
+                if len(path) >= below and _fits(how, at(message, path)):
+                    named[how].setdefault(_name(path), []).append((label, message, path))
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> tuple[str, Growth]:
+        how = draw(st.sampled_from(draw(st.sampled_from(KINDS))))
+        names = list(named[how])
+        # The whole message is one place among many, and not like the others.
+        whole = names[:1] * (len(names) // 4) if names[0] == "" else []
+        name = draw(st.sampled_from([*whole, *names]))
+        label, message, path = draw(st.sampled_from(named[how][name]))
+        return label, Growth(message, path, how)
+
+    return drawn()
 
 
 async def grow(growth: Growth, trial: Callable[[bytes], Awaitable[Hashable]]) -> None:

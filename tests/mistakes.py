@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import attrs
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from strategies import json_values
@@ -21,8 +21,9 @@ Change: TypeAlias = Callable[[Any], Any]
 
 MORE = settings(max_examples=2 * settings().max_examples)
 """For tests that take a millisecond or two each."""
-HALF = settings(max_examples=max(5, settings().max_examples // 2))
-"""For those that try dozens of things in each example."""
+AS_IT_IS = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
+"""For those whose examples are simple, and try dozens of things each: simpler ones take minutes."""
+HALF = settings(AS_IT_IS, max_examples=max(5, settings().max_examples // 2))
 
 LONG = 150_000
 """Characters of what is too long, where the bounds are :data:`SMALL`."""
