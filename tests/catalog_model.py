@@ -30,7 +30,8 @@ REQUEST = cast(
     Request,
     SimpleNamespace(
         session=SimpleNamespace(
-            config=Config(limits=attrs.evolve(Limits(), list_patience_ms=PATIENCE * 1000))
+            id="a session",
+            config=Config(limits=attrs.evolve(Limits(), list_patience_ms=PATIENCE * 1000)),
         ),
         on_progress=None,
     ),
