@@ -109,6 +109,8 @@ def test_whatever_grows_in_what_a_server_behind_a_url_says(
 
 # -- clients -------------------------------------------------------------------------------------
 
+ECHOED = attrs.evolve(LIMITS, message=1 << 24)
+"""The good server may repeat what it is sent, in more bytes."""
 wishes = growths(
     [(name, request(7, "tools/call", name=name, arguments=given)) for name, given in ARGUMENTS], 2
 )
@@ -153,7 +155,7 @@ def test_whatever_grows_in_what_a_client_asks_for(wish: tuple[str, Growth]) -> N
 
     async def scenario() -> None:
         with scripted():
-            async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
+            async with open_clients(Server("good", command="/x"), ECHOED, 10**6) as world:
                 await world.add("bad", **PROGRAM)
                 await grow(growth, Wish(world))
 
