@@ -204,6 +204,7 @@ async def test_an_answer_that_breaks_off_fails_only_its_call(connect: Open) -> N
     server = HttpServer(spoil=spoil)
     async with open_http_server(server), connect({"web": {"url": server.url}}) as emceepee:
         other = await emceepee.start_task("web", "slow")
+        await server.wait_for("tools/call", 1)
         error = await emceepee.fails("execute_tool", server="web", tool="half")
         assert error == {
             "code": "TOOL_ERR_SERVER_DISCONNECTED",
