@@ -130,6 +130,7 @@ def configure(style: Format = "json", level: Level = "info", *, alone: bool = Fa
         sys.stderr = io.TextIOWrapper(
             Stderr(handler.writer), "utf-8", "backslashreplace", write_through=True
         )
+        atexit.register(sys.stderr.flush)  # before the writer ends, which was registered first
 
 
 def _keep_stderr() -> None:

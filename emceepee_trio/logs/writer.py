@@ -19,6 +19,8 @@ import attrs
 ROOM = 1024 * 1024
 """Bytes that wait for a slow reader; as many again are being written. What comes when it is full
 is dropped, and counted, until the thread gets on."""
+LONGEST_PART = 65536
+"""Bytes of a line that are kept until its end is printed."""
 LAST_WORDS = 1.0
 """Seconds that the end of the process waits for what is not written yet."""
 
@@ -124,12 +126,16 @@ class Writer:
 
 
 class Stderr(io.BufferedIOBase):
-    """In place of ``sys.stderr``: tracebacks and warnings take the same way as the log."""
+    """In place of ``sys.stderr``: tracebacks and warnings take the same way as the log.
+
+    A line at a time, since whoever prints writes it in parts; or what there is when it is flushed.
+    """
 
     name = "<stderr>"
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self._line = b""
 
     def writable(self) -> bool:
         return True
@@ -141,6 +147,13 @@ class Stderr(io.BufferedIOBase):
         return os.isatty(self._writer.fd)
 
     def write(self, data: object) -> int:
-        whole = bytes(data)  # type: ignore[call-overload]  # of whatever has bytes
-        self._writer.put(whole)
-        return len(whole)
+        part = bytes(data)  # type: ignore[call-overload]  # of whatever has bytes
+        self._line += part
+        if self._line.endswith(b"\n") or len(self._line) > LONGEST_PART:
+            self.flush()
+        return len(part)
+
+    def flush(self) -> None:
+        line, self._line = self._line, b""
+        if line:
+            self._writer.put(line)
