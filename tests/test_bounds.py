@@ -57,7 +57,7 @@ from raw_http import serving
 from scripted import Play, scripted
 
 PACKAGE = Path(emceepee_trio.__file__).parent
-PAGE = PACKAGE.parent / "docs" / "bounds.rst"
+PAGE = Path(__file__).parents[1] / "docs" / "bounds.rst"
 GUARD = 60.0
 """Seconds, on a clock that jumps where nothing but time is waited for."""
 Json = dict[str, Any]

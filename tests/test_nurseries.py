@@ -11,6 +11,7 @@ import pytest
 import emceepee_trio
 
 SOURCE = Path(emceepee_trio.__file__).parent
+MAP = Path(__file__).parents[1] / "docs" / "architecture.rst"
 FIREWALL = "waits/firewall.py"
 
 OWN = {
@@ -124,8 +125,7 @@ def test_what_may_end_a_session_is_a_short_list() -> None:
     """And it is told: each of these has a line of its own in the documentation."""
     found = {r for path in SOURCE.rglob("*.py") for r in reasons(ast.parse(path.read_text()))}
     assert found == {"DELETE", "idle", "made room", "shutdown", "over"}
-    page = (SOURCE.parent / "docs" / "architecture.rst").read_text()
-    _, _, told = page.partition(".. what-ends-a-session\n\n")
+    _, _, told = MAP.read_text("utf-8").partition(".. what-ends-a-session\n\n")
     lines = [line for line in told.partition("\n\n")[0].splitlines() if line.startswith("* ")]
     assert len(lines) == len(found)
     assert all(any(reason in line for line in lines) for reason in found)

@@ -229,10 +229,11 @@ async def test_a_server_that_is_gone_between_two_calls() -> None:
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 async def test_who_listens_notices_the_end_of_a_server_without_a_call(era: Any) -> None:
+    again = {"reconnect": Reconnect(base_delay_ms=10)}  # it asks once more for what has ended
     with trio.fail_after(GUARD):
         async with (
             open_http_server(HttpServer(era, listens=True)) as server,
-            running({"url": server.url} | LATER) as it,
+            running({"url": server.url} | again) as it,
         ):
             await it.backend.connection()
             await server.wait_for_listener()
