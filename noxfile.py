@@ -89,7 +89,7 @@ def races(session: nox.Session) -> None:
 def faults(session: nox.Session) -> None:
     """Real processes killed, stalled and lied to."""
     skip_if_empty(session, "tests/faults")
-    pytest(session, "-m", "faults", *session.posargs)
+    pytest(session, "-n", "auto", "-m", "faults", *session.posargs)
 
 
 @nox.session

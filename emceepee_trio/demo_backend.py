@@ -308,9 +308,13 @@ async def main() -> None:
         await core.run(read, write, options)
 
 
-if __name__ == "__main__":
+def run() -> None:
     # At once and without unwinding: the SDK's reader thread would wait for stdin to end, every
     # answer written is flushed already, and nothing else here could be lost.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     trio.run(main)
+
+
+if __name__ == "__main__":
+    run()

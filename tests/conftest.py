@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import warm
 from emceepee_trio import logs
 from emceepee_trio.logs.frequency import Often
 from stalls import every_run_watched
@@ -99,3 +100,17 @@ def nothing_is_left_behind(
         time.sleep(0.05)
     assert not left, f"child processes left: {sorted(left)}"
     assert not (files := sorted(stray.iterdir())), f"temporary files left: {files}"
+
+
+@pytest.fixture(scope="session")
+def fork_server(nothing_is_left_behind: None) -> Iterator[None]:
+    with warm.fork_server():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def it_starts_programs_warm(
+    fork_server: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_cold = any(map(request.node.get_closest_marker, ("cold", "faults")))
+    monkeypatch.setattr(warm, "is_on", not (is_cold or os.environ.get("TESTS_START_COLD")))

@@ -22,6 +22,7 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
+import warm
 from stalls import check_daemon
 
 Json = dict[str, Any]
@@ -262,7 +263,8 @@ async def open_emceepee(
     """A client of a new ``emceepee stdio`` with these servers and settings."""
     config = write_config(folder, servers or {}, **settings)
     stderr = folder / "stderr.log"
-    command, *args = *COMMAND, "stdio", "--config", str(config), "--log-level", "debug"
+    command, *args = warm.command("emceepee_trio")
+    args += ["stdio", "--config", str(config), "--log-level", "debug"]
     garbled: list[Exception] = []
 
     async def hear(message: object) -> None:

@@ -18,13 +18,14 @@ from typing import Any
 import attrs
 import trio
 
-from emceepee_client import COMMAND, GUARD, Answer, Json, check_log, write_config
+import warm
+from emceepee_client import GUARD, Answer, Json, check_log, write_config
 
 
 def run(*arguments: str | Path, stdin: str = "", **environment: str) -> CompletedProcess[str]:
     """``emceepee`` with these arguments, in an environment of its own."""
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+        [*warm.command("emceepee_trio"), *map(str, arguments)],
         input=stdin,
         capture_output=True,
         text=True,
@@ -131,7 +132,8 @@ async def open_lines(
 ) -> AsyncGenerator[Lines]:
     """The bare pipes of a new ``emceepee stdio``; ended by force if it still runs."""
     config, stderr = write_config(folder, servers or {}, **settings), folder / "stderr.log"
-    command = [*COMMAND, "stdio", "--config", str(config), "--log-level", "debug"]
+    command = [*warm.command("emceepee_trio"), "stdio", "--config", str(config)]
+    command += ["--log-level", "debug"]
     pipe = subprocess.PIPE
     with trio.fail_after(GUARD), stderr.open("w") as errlog:
         child = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, stderr=errlog)

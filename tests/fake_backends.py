@@ -16,12 +16,15 @@ from typing import Any
 import attrs
 import trio
 
+import warm
+
 HERE = Path(__file__).parent
 
 
 def demo() -> dict[str, Any]:
     """The demo backend, as an entry of a configuration."""
-    return {"command": sys.executable, "args": ["-m", "emceepee_trio.demo_backend"]}
+    command, *args = warm.command("emceepee_trio.demo_backend")
+    return {"command": command, "args": args}
 
 
 def raw(*flags: str | float | os.PathLike[str]) -> dict[str, Any]:

@@ -6,16 +6,14 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
+import warm
 from stalls import check_daemon
-
-COMMAND = (sys.executable, "-m", "emceepee_trio")
 
 GUARD = 60.0
 """Seconds after which a daemon hangs that was told to stop."""
@@ -30,12 +28,13 @@ class Daemon:
 
 @contextmanager
 def serve(
-    folder: Path, *options: str, command: Sequence[str] = COMMAND, **environment: str
+    folder: Path, *options: str, command: Sequence[str] = (), **environment: str
 ) -> Iterator[Daemon]:
     """A daemon on a port of its own, whose files are in *folder*.
 
     Whoever leaves finds that it ended well, and that no bug of ours was logged meanwhile.
     """
+    command = command or warm.command("emceepee_trio")
     stderr = folder / "stderr"
     with stderr.open("wb") as file:
         process = subprocess.Popen(

@@ -17,6 +17,7 @@ from typing import IO, Any
 import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 
+import warm
 from emceepee_client import COMMAND, GUARD, write_config
 from emceepee_lines import request, run
 from emceepee_trio.commands import remote
@@ -60,7 +61,7 @@ def output(kind: str) -> Iterator[int | IO[bytes]]:
 def command(*words: str, closed: int | None = None) -> list[str]:
     """As a shell starts it, with one of its streams closed."""
     if closed is None:
-        return [*COMMAND, *words]
+        return [*warm.command("emceepee_trio"), *words]
     redirect = "<&-" if closed == 0 else f"{closed}>&-"
     return ["sh", "-c", f'exec "$@" {redirect}', "sh", *COMMAND, *words]
 

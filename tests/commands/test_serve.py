@@ -21,9 +21,10 @@ import attrs
 import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 
+import warm
+from emceepee_client import COMMAND
 from emceepee_trio import logs
 from emceepee_trio.cli import main
-from served import COMMAND
 from stalls import check_daemon
 
 GUARD = 60
@@ -71,7 +72,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 def emceepee(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A command that ends by itself."""
     return subprocess.run(
-        [*COMMAND, *words],
+        [*warm.command("emceepee_trio"), *words],
         env=environment(folder, **more),
         capture_output=True,
         text=True,

@@ -11,10 +11,10 @@ import pytest
 import trio
 
 from asgi_client import BOTH, HELLO, LATEST, request
-from emceepee_client import GUARD, write_config
+from emceepee_client import COMMAND, GUARD, write_config
 from emceepee_trio.backend import files
 from fake_backends import raw
-from served import COMMAND, serve
+from served import serve
 
 FEW, SOFT = 144, 150
 CHILDREN = (FEW // 2 - files.OURS) // files.EACH
