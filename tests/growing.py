@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -105,7 +105,7 @@ def _fits(how: str, value: Any) -> bool:
     return True
 
 
-KINDS = [list(DEEP), list(DEEP), list(LARGE), list(LARGE), list(LARGE)]
+KINDS: list[list[str]] = [list(DEEP), list(DEEP), list(LARGE), list(LARGE), list(LARGE)]
 KINDS += [[k for k in SHAPES if k.endswith(", long")], [k for k in SHAPES if k.startswith("many ")]]
 KINDS += [list(REPEATED), list(WIDE)]
 
@@ -118,7 +118,11 @@ def _name(path: Path) -> str:
     return next((key for key in reversed(path) if isinstance(key, str)), "")
 
 
-def growths(messages: Sequence[tuple[str, Any]], below: int = 0) -> st.SearchStrategy[Any]:
+def growths(
+    messages: Sequence[tuple[str, Any]],
+    below: int = 0,
+    kinds: Sequence[Iterable[str]] = KINDS,
+) -> st.SearchStrategy[Any]:
     """What one of *messages* is for, and how it grows, not nearer to its root than *below*.
 
     How first, then the name of what grows, and then where that is: of some kinds of value there
@@ -133,7 +137,7 @@ def growths(messages: Sequence[tuple[str, Any]], below: int = 0) -> st.SearchStr
 
     @st.composite
     def drawn(draw: st.DrawFn) -> tuple[str, Growth]:
-        how = draw(st.sampled_from(draw(st.sampled_from(KINDS))))
+        how = draw(st.sampled_from(list(draw(st.sampled_from(kinds)))))
         names = list(named[how])
         # The whole message is one place among many, and not like the others.
         whole = names[:1] * (len(names) // 4) if names[0] == "" else []

@@ -56,9 +56,12 @@ class Reply:
 
     _connection: h11.Connection
     _stream: trio.SocketStream
+    _writing: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    """A stream of old takes the answers to all requests."""
 
     async def _send(self, *events: h11.Event) -> None:
-        await self._stream.send_all(b"".join(self._connection.send(e) or b"" for e in events))
+        async with self._writing:
+            await self._stream.send_all(b"".join(self._connection.send(e) or b"" for e in events))
 
     async def start(self, status: int, kind: str, **headers: str) -> None:
         named = [("content-type", kind), *((k.replace("_", "-"), v) for k, v in headers.items())]

@@ -19,7 +19,7 @@ from trio.testing import MockClock
 from asgi_client import request
 from emceepee_trio.config import Limits, Server
 from fuzzed import ASKING, World, open_clients
-from growing import Growth, grow, growths
+from growing import LARGE, Growth, grow, growths
 from http_server import QUIET, HttpServer, open_without_network
 from lies import EVENTS, JSON, SAID, SOON, Lines, Manner, Spoiler, results
 from messages import ARGUMENTS, ULID
@@ -33,6 +33,7 @@ LIMITS = Limits(message=1 << 20, body=1 << 20, execute_timeout_ms=2000, question
 PROGRAM: dict[str, Any] = {"command": "/x", "restart": SOON}
 ANSWERS = [(method, answer) for method in sorted(RESULTS) for answer in results(method)]
 NEWS = [("tools/call", said) for said in SAID]
+RIGHT = [answer for _, answer in ANSWERS]
 answers, news = growths(ANSWERS), growths(NEWS)
 lies = st.integers(0, 2).flatmap(lambda n: news if n == 2 else answers)
 """What grows in an answer, or in what is said before one; and when it is said."""
@@ -44,11 +45,13 @@ class Trial:
     instead: Lines
     method: str
     entry: dict[str, Any]
+    is_answer: bool
+    """Else something that is said before one."""
 
     async def __call__(self, line: bytes) -> Hashable:
         world, right = self.world, json.dumps({"jsonrpc": "2.0", "id": "@ID@", "result": {}})
         self.instead.clear()
-        self.instead[self.method] = [line] if b"@ID@" in line else [line, right.encode()]
+        self.instead[self.method] = [line] if self.is_answer else [line, right.encode()]
         if self.method != "tools/call":  # lists are kept, and who is connected is not asked again
             await world.client.call("remove_server", name="bad")
             await world.add("bad", **self.entry)
@@ -71,13 +74,19 @@ class Trial:
 @AS_IT_IS
 @given(lies, st.sampled_from(["handshake", "handshake", "modern"]))
 def test_whatever_grows_in_what_a_program_says(lie: tuple[str, Growth], era: str) -> None:
+    program(lie, era)
+
+
+def program(lie: tuple[str, Growth], era: str) -> None:
     method, growth = lie
 
     async def scenario() -> None:
         with scripted(Play(era=era)) as play:
             async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
                 await world.add("bad", **PROGRAM)
-                await grow(growth, Trial(world, play.instead, method, PROGRAM))
+                await grow(
+                    growth, Trial(world, play.instead, method, PROGRAM, growth.message in RIGHT)
+                )
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))
 
@@ -102,9 +111,19 @@ def test_whatever_grows_in_what_a_server_behind_a_url_says(
             async with open_clients(Server("good", url=good.url), LIMITS, 10**6) as world:
                 entry = {"url": bad.url, "reconnect": SOON}
                 await world.add("bad", **entry)
-                await grow(growth, Trial(world, instead, method, entry))
+                await grow(growth, Trial(world, instead, method, entry, growth.message in RIGHT))
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))
+
+
+numbers = growths(ANSWERS, kinds=[LARGE])
+
+
+@HALF
+@given(numbers, st.sampled_from(["handshake", "modern"]))
+def test_whatever_number_a_program_answers(lie: tuple[str, Growth], era: str) -> None:
+    """There are few of them."""
+    program(lie, era)
 
 
 # -- clients -------------------------------------------------------------------------------------
