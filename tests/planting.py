@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -24,10 +24,11 @@ import attrs
 from mutants import Mutant
 from mutants.backend import BACKEND
 from mutants.front import FRONT
+from mutants.peers import PEERS
 from mutants.session import SESSION
 from mutants.slow import SLOW
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS)
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "emceepee_trio"
@@ -72,15 +73,19 @@ class Outcome:
     """The test that failed, or why there is none."""
 
 
-def planted(mutant: Mutant, source: str) -> str:
-    """*source* with the bug.
+def planted(mutant: Mutant, read: Callable[[str], str]) -> dict[str, str]:
+    """Each file that has a piece of the bug, with it.
 
     Raises:
         ValueError: what is to be replaced is not there exactly once.
     """
-    if (count := source.count(mutant.old)) != 1:
-        raise ValueError(f"its piece of {mutant.file} is there {count} times")
-    return source.replace(mutant.old, mutant.new)
+    found: dict[str, str] = {}
+    for file, old, new in mutant.pieces():
+        source = found.get(file) or read(file)
+        if (count := source.count(old)) != 1:
+            raise ValueError(f"its piece of {file} is there {count} times")
+        found[file] = source.replace(old, new)
+    return found
 
 
 @attrs.frozen
@@ -140,19 +145,24 @@ class Copy:
         )
         return code == 0 and Path(said.strip()).is_relative_to(self.root)
 
+    def _write(self, sources: Mapping[str, str]) -> None:
+        for file, source in sources.items():
+            (self.root / PACKAGE / file).write_text(source)
+
     def fate_of(self, mutant: Mutant) -> Outcome:
-        path = self.root / PACKAGE / mutant.file
-        source = path.read_text()
+        package = self.root / PACKAGE
         try:
-            with_bug = planted(mutant, source)
-            compile(with_bug, mutant.file, "exec")
+            with_bug = planted(mutant, lambda file: (package / file).read_text())
+            for file, source in with_bug.items():
+                compile(source, file, "exec")
         except (ValueError, SyntaxError) as error:
             return Outcome(mutant, Fate.BROKEN, str(error))
-        path.write_text(with_bug)
+        right = {file: (package / file).read_text() for file in with_bug}
+        self._write(with_bug)
         try:
             code, said = self.pytest(mutant.tests, GUARD)
         finally:
-            path.write_text(source)
+            self._write(right)
         failed = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", said, re.MULTILINE)
         match code:
             case 0:

@@ -13,15 +13,14 @@ from planting import ALL, PACKAGE, PAGE, ROOT, Fate, Outcome, page, planted
 TESTS = Path(__file__).parent
 
 
-def source_of(mutant: Mutant) -> str:
-    return (ROOT / PACKAGE / mutant.file).read_text()
+def source_of(file: str) -> str:
+    return (ROOT / PACKAGE / file).read_text()
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.bug)
 def test_every_bug_can_be_planted_and_is_a_program(mutant: Mutant) -> None:
-    source = source_of(mutant)
-    with_bug = planted(mutant, source)
-    assert ast.dump(ast.parse(with_bug)) != ast.dump(ast.parse(source))
+    for file, with_bug in planted(mutant, source_of).items():
+        assert ast.dump(ast.parse(with_bug)) != ast.dump(ast.parse(source_of(file)))
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.bug)
@@ -34,10 +33,17 @@ def test_every_bug_has_tests_that_exist(mutant: Mutant) -> None:
 
 def test_what_is_not_there_just_once_is_not_planted() -> None:
     bug = Mutant("b", "f.py", "x", "y", ("t.py",))
-    assert planted(bug, "a = x") == "a = y"
+    assert planted(bug, lambda _: "a = x") == {"f.py": "a = y"}
     for source in ("a = b", "x = x"):
         with pytest.raises(ValueError, match="times"):
-            planted(bug, source)
+            planted(bug, {"f.py": source}.__getitem__)
+
+
+def test_a_bug_may_have_pieces_in_many_places() -> None:
+    also = (("f.py", "b", "c"), ("g.py", "x", "z"))
+    bug = Mutant("b", "f.py", "x", "y", ("t.py",), also)
+    sources = {"f.py": "x = b", "g.py": "x"}
+    assert planted(bug, sources.__getitem__) == {"f.py": "y = c", "g.py": "z"}
 
 
 def test_every_bug_has_a_name_of_its_own() -> None:

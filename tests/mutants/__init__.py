@@ -18,7 +18,19 @@ class Mutant:
     new: str
     tests: tuple[str, ...]
     """Files, or tests of them, in the folder of all tests; quick ones that should fail of it."""
+    also: tuple[tuple[str, str, str], ...] = ()
+    """File, piece and what would stand there: of what else would have to be missing."""
+
+    def pieces(self) -> tuple[tuple[str, str, str], ...]:
+        return ((self.file, self.old, self.new), *self.also)
 
 
-def mutant(bug: str, file: str, old: str, new: str, *tests: str) -> Mutant:
-    return Mutant(bug, file, old, new, tests)
+def mutant(
+    bug: str,
+    file: str,
+    old: str,
+    new: str,
+    *tests: str,
+    also: tuple[tuple[str, str, str], ...] = (),
+) -> Mutant:
+    return Mutant(bug, file, old, new, tests, also)
