@@ -15,7 +15,8 @@ from . import logs
 from .config import Config, ConfigError, Loaded, default_path, load_default
 from .daemon import Settings, open_daemon
 from .front.app import App
-from .front.tokens import BadToken, find, state_directory
+from .front.token_file import BadToken, state_directory
+from .front.tokens import find
 from .front.wire import Receive, Refused, Scope, Send, send_json
 
 NO_TRIO = "emceepee needs trio: hypercorn -k trio -w 0 emceepee_trio.asgi:app"

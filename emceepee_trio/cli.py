@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 
 from .commands import output
-from .commands.common import Usage, print_problems
+from .commands.options import Usage
 from .commands.output import CannotWrite, complain, say
-from .config import ConfigError
+from .errors import EmceepeeError
 
-COMMANDS = ("serve", "stdio", "demo", "check", "call", "status")
+COMMANDS = {
+    "serve": "the daemon: any number of sessions, over HTTP",
+    "stdio": "one session on stdin and stdout, for clients that start their servers themselves",
+    "demo": "a guided tour in ten seconds, with a built-in demo server",
+    "check": "validate a configuration file; every problem with its path",
+    "call": "call one tool and print its result",
+    "status": "sessions, servers, tasks and open questions of a running daemon",
+}
+"""Each a module that is imported when it is asked for: some start often, and have to be small."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -28,6 +36,8 @@ class _Parser(argparse.ArgumentParser):
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
         say(version("emceepee-trio"))
         parser.exit()
 
@@ -57,19 +67,27 @@ def _run(argv: Sequence[str] | None) -> int:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print it and exit")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for name in COMMANDS:
-        module = import_module(f".commands.{name}", __package__)
-        command = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
-    options = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    asked = next((word for word in words if not word.startswith("-")), None)
+    for name, does in COMMANDS.items():
+        command = subparsers.add_parser(name, help=does, description=does)
+        if name == asked:
+            module = import_module(f".commands.{name}", __package__)
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    options = parser.parse_args(words)
     try:
         status: int = options.run(options)
     except Usage as error:
         complain(f"emceepee {options.command}: {error}")
         return 2
-    except ConfigError as error:
-        print_problems(error)
+    except EmceepeeError as error:
+        from .config import ConfigError
+
+        if not isinstance(error, ConfigError):
+            raise
+        for problem in error.problems:
+            complain(str(problem))
         return 1
     except KeyboardInterrupt:
         return 130

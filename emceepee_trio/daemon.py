@@ -27,7 +27,8 @@ from .front.binds import Bind, Bound, listening
 from .front.http import McpEndpoint
 from .front.listen import Drain, serve_http
 from .front.security import Security
-from .front.tokens import BadToken, Credentials
+from .front.token_file import BadToken
+from .front.tokens import Credentials
 from .model.wire import timestamp
 from .session.manager import SessionManager, open_sessions
 from .waits.watchdog import slow_steps

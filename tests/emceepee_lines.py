@@ -132,11 +132,25 @@ async def open_lines(
 ) -> AsyncGenerator[Lines]:
     """The bare pipes of a new ``emceepee stdio``; ended by force if it still runs."""
     config, stderr = write_config(folder, servers or {}, **settings), folder / "stderr.log"
-    command = [*warm.command("emceepee_trio"), "stdio", "--config", str(config)]
-    command += ["--log-level", "debug"]
+    async with open_pipes(
+        stderr, "stdio", "--config", str(config), "--log-level", "debug"
+    ) as lines:
+        yield lines
+    check_log(stderr)
+
+
+@asynccontextmanager
+async def open_pipes(stderr: Path, *words: str, **environment: str) -> AsyncGenerator[Lines]:
+    """Those of an ``emceepee`` with these arguments."""
     pipe = subprocess.PIPE
     with trio.fail_after(GUARD), stderr.open("w") as errlog:
-        child = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, stderr=errlog)
+        child = await trio.lowlevel.open_process(
+            [*warm.command("emceepee_trio"), *words],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=errlog,
+            env={**os.environ, **environment},
+        )
         lines = Lines(child, stderr)
         try:
             yield lines
@@ -151,4 +165,3 @@ async def open_lines(
                 if end is not None:
                     with trio.CancelScope(shield=True):
                         await end.aclose()
-    check_log(stderr)

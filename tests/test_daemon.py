@@ -23,7 +23,8 @@ from emceepee_trio.daemon import Insecure, Settings, resolved
 from emceepee_trio.front import listen
 from emceepee_trio.front.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
 from emceepee_trio.front.connection import SEND_PATIENCE
-from emceepee_trio.front.tokens import BadToken, Credentials, find
+from emceepee_trio.front.token_file import BadToken
+from emceepee_trio.front.tokens import Credentials, find
 from emceepee_trio.model.problems import Problem
 from fake_backends import Journal, raw
 from raw_http import ANY_PORT, Peer

@@ -19,7 +19,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("commands", "asgi"),
-    ("daemon",),
+    ("daemon", "bridge"),
     ("systemd",),
     ("front",),
     ("tools",),
@@ -34,7 +34,8 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 SHARED = {
     "": set[str](),  # the package itself, for its version
     "errors": {""},
-    "config": {"", "errors", "model"},
+    "sources": {"", "errors"},
+    "config": {"", "errors", "model", "sources"},
     "logs": {"", "errors", "config", "model"},
 }
 

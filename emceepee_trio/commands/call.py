@@ -10,11 +10,10 @@ from typing import Any
 from .. import logs
 from ..config import LOCAL, Config
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
-from .common import Usage, add_config_options, add_log_options, read_config
+from .common import read_config
+from .options import Usage, add_config_options, add_log_options, add_state_option
 from .output import complain, say
-from .remote import Client, Daemon, NoAnswer, add_state_option
-
-HELP = "call one tool and print its result"
+from .remote import Client, Daemon, NoAnswer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

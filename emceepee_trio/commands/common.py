@@ -5,28 +5,12 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from pathlib import Path
 
 import attrs
 
 from .. import logs
-from ..config import Config, ConfigError, Loaded, Server, Sources, default_path, load, load_default
-from .output import complain
-
-
-class Usage(Exception):
-    """The command line is wrong: one line, exit 2."""
-
-
-def add_config_options(parser: argparse.ArgumentParser) -> None:
-    where = "$XDG_CONFIG_HOME/emceepee/config.json, if present"
-    parser.add_argument("--config", type=Path, metavar="F", help=f"configuration; default {where}")
-    parser.add_argument("--demo", action="store_true", help="add the built-in demo server")
-
-
-def add_log_options(parser: argparse.ArgumentParser, *, style: str = "json") -> None:
-    parser.add_argument("--log-format", choices=["json", "text"], default=style)
-    parser.add_argument("--log-level", choices=["debug", "info", "warn", "error"], default="warn")
+from ..config import Config, Loaded, Server, default_path, load, load_default
+from ..sources import Sources
 
 
 def keep_imported() -> None:
@@ -69,8 +53,3 @@ def read_config(options: argparse.Namespace, sources: Sources | None = None) -> 
         others = tuple(server for server in config.servers if server.name != "demo")
         config = attrs.evolve(config, servers=(*others, demo_server()))
     return config
-
-
-def print_problems(error: ConfigError) -> None:
-    for problem in error.problems:
-        complain(str(problem))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import trio
     from mcp import Client
 
-HELP = "a guided tour in ten seconds, with a built-in demo server"
 WIDTH = 100
 SHOWN = 3
 """Lines of an answer that are printed."""
@@ -91,7 +90,7 @@ async def _daemon() -> AsyncGenerator[tuple[str, str]]:
     """
     import trio
 
-    from ..front.tokens import MINTED, VARIABLE, read_token
+    from ..front.token_file import MINTED, VARIABLE, read_token
 
     with TemporaryDirectory(prefix="emceepee-demo-") as folder:
         ours = (VARIABLE, "PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
@@ -111,7 +110,7 @@ async def _daemon() -> AsyncGenerator[tuple[str, str]]:
             process: trio.Process = await nursery.start(start)
             url = await _endpoint(process)
             say(f"  listens on {url}, and wants the token that it has just made")
-            yield url, read_token(Path(folder, MINTED))
+            yield url, read_token(Path(folder, MINTED))[0]
             process.terminate()
 
 

@@ -7,9 +7,7 @@ at.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import socket
 import threading
 from collections.abc import Generator, Iterable, Mapping
@@ -22,8 +20,9 @@ from urllib.parse import urlsplit
 import attrs
 
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MIB
+from ..front.token_file import BadToken, find_token
 from ..model.wire import loads
-from .common import Usage
+from .options import Usage
 
 PATIENCE = 10.0
 """Seconds that the daemon may take to answer."""
@@ -39,12 +38,6 @@ class NoAnswer(Exception):
     """Nobody answered, or not as a daemon of ours would; says what to do, in one line."""
 
 
-def add_state_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--state-dir", type=Path, metavar="D", help="where the daemon's token is, as for serve"
-    )
-
-
 @attrs.frozen
 class Daemon:
     url: str
@@ -58,14 +51,9 @@ class Daemon:
         Raises:
             NoAnswer: the file is there, but no good.
         """
-        from ..front.tokens import MINTED, VARIABLE, BadToken, read_token, state_directory
-
-        if token := os.environ.get(VARIABLE):
-            return cls(url, token)
         try:
-            path = (state or state_directory()) / MINTED
-            return cls(url, read_token(path) if path.exists() else None)
-        except (BadToken, OSError) as error:
+            return cls(url, find_token(state))
+        except BadToken as error:
             raise NoAnswer(str(error)) from None
 
     @contextmanager

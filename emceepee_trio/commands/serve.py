@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import logs
-from ..config import Sources
+from ..sources import Sources
 from . import output
-from .common import Usage, add_config_options, add_log_options, keep_imported, read_config
+from .common import keep_imported, read_config
+from .options import HOST, PORT, Usage, add_config_options, add_log_options, default_port
 from .output import CannotWrite, complain, say
 
 if TYPE_CHECKING:
     from ..daemon import Settings
     from ..front.binds import Bind, Bound
-
-HELP = "the daemon: any number of sessions, over HTTP"
-HOST, PORT = "127.0.0.1", 8080
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
     from ..daemon import Insecure, Settings
     from ..daemon import run as run_daemon
     from ..front.binds import CannotListen
-    from ..front.tokens import BadToken, find, state_directory
+    from ..front.token_file import BadToken, state_directory
+    from ..front.tokens import find
 
     sources = Sources()
 
@@ -77,13 +75,6 @@ def run(options: argparse.Namespace) -> int:
         complain(f"emceepee serve: {error}")
         return 1
     return 0
-
-
-def default_port(environ: Mapping[str, str] = os.environ) -> int:
-    text = environ.get("PORT") or str(PORT)
-    if not text.isdecimal() or int(text) > 65535:
-        raise Usage(f"PORT: expected a port, got {text!r}")
-    return int(text)
 
 
 def _binds(asked: Sequence[str]) -> list[Bind]:

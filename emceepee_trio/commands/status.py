@@ -9,11 +9,9 @@ from typing import Any
 
 from ..model.show import escaped
 from ..model.wire import loads
+from .options import HOST, add_state_option, default_port
 from .output import complain, say
-from .remote import Daemon, NoAnswer, add_state_option, body_of
-from .serve import HOST, default_port
-
-HELP = "sessions, servers, tasks and open questions of a running daemon"
+from .remote import Daemon, NoAnswer, body_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

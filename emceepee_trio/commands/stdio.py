@@ -1,27 +1,48 @@
-"""``emceepee stdio``: one session on standard input and output."""
+"""``emceepee stdio``: one session on standard input and output, here or on a running daemon.
+
+Imports little at first: of what a session needs, a bridge to a daemon needs nothing.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from .. import logs
-from .common import add_config_options, add_log_options, keep_imported, read_config
+from .options import (
+    HOST,
+    Usage,
+    add_config_options,
+    add_log_options,
+    add_state_option,
+    default_port,
+)
 from .output import complain, is_open
-
-HELP = "one session on stdin and stdout, for clients that start their servers themselves"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser)
+    parser.add_argument(
+        "--connect",
+        metavar="U",
+        help="a session of its own on the daemon at http://HOST:PORT or unix:PATH instead; auto: "
+        "where `emceepee serve` listens if it is told nothing",
+    )
+    add_state_option(parser)
     add_log_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    logs.configure(options.log_format, options.log_level, alone=True)
     for fd, name in ((0, "input"), (1, "output")):
         if not is_open(fd):
             complain(f"emceepee stdio: standard {name} is closed")
             return 1
+    return _serve(options) if options.connect is None else _connect(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from .. import logs
+    from .common import keep_imported, read_config
+
+    logs.configure(options.log_format, options.log_level, alone=True)
     config = read_config(options)
     # Only now: a mistake in the configuration is told without the half second this import takes.
     import trio
@@ -36,3 +57,23 @@ def run(options: argparse.Namespace) -> int:
     except CannotServe as error:
         complain(f"emceepee stdio: {error}")
         return 1
+
+
+def _connect(options: argparse.Namespace) -> int:
+    if options.config is not None or options.demo:
+        raise Usage("--connect: the daemon has servers of its own; leave --config and --demo out")
+    from ..bridge.http import Address
+    from ..bridge.serve import LineTooLong, serve
+    from ..front.token_file import BadToken, find_token
+
+    url = f"http://{HOST}:{default_port()}" if options.connect == "auto" else options.connect
+    try:
+        address = Address(url)
+    except ValueError as error:
+        raise Usage(f"--connect: {error}, or auto") from None
+    try:
+        serve(address, lambda: find_token(options.state_dir))
+    except (LineTooLong, BadToken) as error:
+        complain(f"emceepee stdio: {error}")
+        return 1
+    return 0

@@ -1,7 +1,7 @@
 """The configuration: frozen classes with every default and bound, and how files become them.
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
-``files`` reads what ``sources`` gets, ``dialects`` knows other programs' files, ``reference``
+``files`` reads them, ``dialects`` knows other programs' files, ``reference``
 writes the documentation.
 """
 
@@ -21,7 +21,6 @@ from .policy import Allowed, Policy
 from .reference import reference_rst
 from .server import OUR_NAME, Reconnect, Retry, Server
 from .settings import LOCAL, OWN, Config, Health, Http, Limits
-from .sources import Sources, Unreadable
 
 __all__ = [
     "LOCAL",
@@ -38,8 +37,6 @@ __all__ = [
     "Reconnect",
     "Retry",
     "Server",
-    "Sources",
-    "Unreadable",
     "bounds",
     "default_path",
     "load",

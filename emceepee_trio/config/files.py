@@ -18,12 +18,12 @@ from ..model import jsonc
 from ..model.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
 from ..model.strict import structure
 from ..model.variables import expand
+from ..sources import Sources, Unreadable
 from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, translate
 from .policy import Allowed, Policy
 from .server import Server
 from .settings import Config
-from .sources import Sources, Unreadable
 
 _SERVERS = ("servers", "mcpServers", "mcpClients")
 _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")

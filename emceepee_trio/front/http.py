@@ -33,7 +33,7 @@ from ..model.wire import loads
 from ..session.manager import SessionManager
 from ..waits.slices import in_slices
 from .clients import HttpClient, Incarnation
-from .modern import Modern
+from .modern import Modern, names_workspace
 from .readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .sessions import open_session
 from .streams import UnknownStream
@@ -85,6 +85,9 @@ class McpEndpoint:
                     await self._post(scope, headers, receive, send, principal)
                 case "GET" if not is_modern:
                     await self._get(headers, receive, send, principal)
+                case "DELETE" if SESSION_HEADER not in headers and names_workspace(scope):
+                    self._modern.end_workspace(scope, principal)
+                    await send_bytes(send, 200)
                 case "DELETE" if not is_modern:
                     client = self._client(headers.get(SESSION_HEADER), principal)
                     self.manager.end(client.session, "DELETE")

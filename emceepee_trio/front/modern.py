@@ -1,16 +1,17 @@
 """The 2026-07-28 half of the endpoint: every POST is self-contained.
 
 No handshake, no session header, no ids and no resumption. The session is a workspace named in the
-URL (``/mcp?session=NAME``), of the principal alone. An answer is plain JSON unless a notification
-comes first or the request has been silent for a while; then it is a stream, whose closing cancels
-the request.
+URL (``/mcp?session=NAME``), of the principal alone; DELETE of that URL ends it. An answer is plain
+JSON unless a notification comes first or the request has been silent for a while; then it is a
+stream, whose closing cancels the request.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
@@ -132,6 +133,8 @@ class _Exchange:
 @attrs.define(eq=False)
 class Modern:
     manager: SessionManager
+    _under_way: dict[str, set[Front]] = attrs.field(factory=dict, init=False)
+    """By the name of a session: its requests."""
 
     async def serve(
         self,
@@ -147,9 +150,12 @@ class Modern:
             raise Refused(400, f"{twice} appears more than once", code=HEADER_MISMATCH)
         message = _single(data)
         if isinstance(message, JSONRPCNotification):
-            # This era has none towards a server; they are taken, and mean nothing.
+            # This era has none towards a server; they are taken, and mean nothing, but for why a
+            # request is about to be cancelled: closing its response cannot say that.
             version = headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
             _raise_if(unsupported_protocol_version_rejection(version))
+            for front in self._under_way.get(_name(scope, principal), ()):
+                front.observe(message)
             await send_bytes(send, 202)
             return
         route = classify_inbound_request(data, headers=headers)
@@ -157,7 +163,7 @@ class Modern:
             _raise_if(route)
         assert isinstance(route, InboundModernRoute)
         _raise_if(_param_rejection(message, headers))
-        name = f"{principal}/{_workspace(scope)}"
+        name = _name(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
@@ -192,7 +198,7 @@ class Modern:
             front.client_is_gone()
             nursery.cancel_scope.cancel("client is gone")
 
-        with session.busy():
+        with session.busy(), self._is_under_way(name, front):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(watch)
@@ -201,6 +207,23 @@ class Modern:
                     nursery.cancel_scope.cancel("answered")
             finally:
                 exchange.settle(is_told=False)
+
+    @contextmanager
+    def _is_under_way(self, name: str, front: Front) -> Generator[None]:
+        self._under_way.setdefault(name, set()).add(front)
+        try:
+            yield
+        finally:
+            self._under_way[name].discard(front)
+            if not self._under_way[name]:
+                del self._under_way[name]
+
+    def end_workspace(self, scope: Scope, principal: str) -> None:
+        """The client will ask for nothing more in its workspace."""
+        session = self.manager.get(_name(scope, principal))
+        if session is None:
+            raise Refused(404, "no such session")
+        self.manager.end(session, "DELETE")
 
 
 async def _respond(exchange: _Exchange, send: Send) -> None:
@@ -280,9 +303,21 @@ def _param_rejection(message: JSONRPCRequest, headers: Headers) -> InboundLadder
     return validate_mcp_param_headers(schema, arguments, headers)
 
 
+def names_workspace(scope: Scope) -> bool:
+    return "session" in _query(scope)
+
+
+def _query(scope: Scope) -> dict[str, list[str]]:
+    return parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+
+
+def _name(scope: Scope, principal: str) -> str:
+    """Of the session that is the workspace."""
+    return f"{principal}/{_workspace(scope)}"
+
+
 def _workspace(scope: Scope) -> str:
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-    names: list[str] = query.get("session", [DEFAULT_WORKSPACE])
+    names = _query(scope).get("session", [DEFAULT_WORKSPACE])
     if len(names) != 1 or not _WORKSPACE.fullmatch(names[0]):
         raise Refused(400, f"session must be a name like {_WORKSPACE.pattern}", code=INVALID_PARAMS)
     return names[0]

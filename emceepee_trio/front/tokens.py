@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import stat
 from collections.abc import Mapping
@@ -12,18 +11,10 @@ from pathlib import Path
 import attrs
 
 from .. import logs
-from ..config import OWN, Http, Sources, Unreadable
-from ..errors import EmceepeeError
+from ..config import OWN, Http
+from ..sources import Sources
 from .security import Tokens
-
-VARIABLE = "EMCEEPEE_TOKEN"
-MINTED = "token"
-"""Its file in the state directory."""
-LONGEST = 4096
-
-
-class BadToken(EmceepeeError):
-    """A token that cannot be had, or be sent; says where it was looked for."""
+from .token_file import MINTED, VARIABLE, BadToken, checked, read_token
 
 
 @attrs.frozen
@@ -55,10 +46,10 @@ def find(
     minted = None
     if token_file is not None:
         where = str(token_file)
-        known.append((OWN, read_token(token_file, sources)))
+        known.append((OWN, _read(token_file, sources)))
     elif environ.get(VARIABLE):
         where = f"the environment variable {VARIABLE}"
-        known.append((OWN, _checked(environ[VARIABLE], where)))
+        known.append((OWN, checked(environ[VARIABLE], where)))
     elif known:
         where = "http.tokens of the configuration"
     else:
@@ -70,34 +61,14 @@ def find(
     return Credentials(Tokens.of(known), where, minted)
 
 
-def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where a daemon keeps what outlives it; systemd names several, separated by colons."""
-    if given := environ.get("STATE_DIRECTORY"):
-        return Path(given.split(":")[0])
-    home = environ.get("XDG_STATE_HOME")
-    try:
-        return (Path(home) if home else Path("~/.local/state").expanduser()) / "emceepee"
-    except RuntimeError:
-        raise BadToken("there is no home to keep a token in; name a --state-dir") from None
-
-
-def read_token(path: Path, sources: Sources | None = None) -> str:
-    try:
-        found = (sources or Sources()).read(path, LONGEST)
-    except Unreadable as error:
-        raise BadToken(f"cannot read the token file {path}: {error}") from None
-    if stat.S_ISREG(found.mode):
-        if found.mode & (stat.S_IWGRP | stat.S_IWOTH):
+def _read(path: Path, sources: Sources | None) -> str:
+    token, mode = read_token(path, sources)
+    if stat.S_ISREG(mode):
+        if mode & (stat.S_IWGRP | stat.S_IWOTH):
             # They need not know the token: they can have one of their own.
             logs.write("error", "token_file_writable_by_others", path=str(path))
-        elif found.mode & (stat.S_IRGRP | stat.S_IROTH):
+        elif mode & (stat.S_IRGRP | stat.S_IROTH):
             logs.write("warn", "token_file_readable_by_others", path=str(path))
-    return _checked(found.content.decode("latin-1").strip(), str(path))
-
-
-def _checked(token: str, where: str) -> str:
-    if not re.fullmatch(r"[!-~]+", token) or len(token) > LONGEST:
-        raise BadToken(f"{where} holds no token: expected one word of visible ASCII characters")
     return token
 
 
@@ -106,7 +77,7 @@ def _minted(path: Path, sources: Sources | None) -> tuple[str, bool]:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists():
-            return read_token(path, sources), False
+            return _read(path, sources), False
         token = secrets.token_urlsafe(32)
         # Complete before it has its name: another daemon may look at this very moment.
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
@@ -118,7 +89,7 @@ def _minted(path: Path, sources: Sources | None) -> tuple[str, bool]:
         finally:
             draft.unlink()
     except FileExistsError:
-        return read_token(path, sources), False
+        return _read(path, sources), False
     except OSError as error:
         raise BadToken(f"cannot keep a token in {path.parent}: {error.strerror}") from None
     return token, True

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from emceepee_trio.config import Http
-from emceepee_trio.front.tokens import BadToken, Credentials, find, state_directory
+from emceepee_trio.front.token_file import BadToken, state_directory
+from emceepee_trio.front.tokens import Credentials, find
 
 NOTHING = Http()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from ..errors import EmceepeeError
+from .errors import EmceepeeError
 
 PATIENCE = 10.0
 """Seconds that the writer of a pipe may take in all."""

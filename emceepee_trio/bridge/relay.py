@@ -1,0 +1,486 @@
+"""Whose message goes where: a client's to the daemon, the daemon's to the client.
+
+Each request of the client is a POST in a thread of its own, whose answers are written as they come.
+A client of the handshake era has a session that the daemon names, and a stream for what the daemon
+says of its own accord; one of the modern era has a workspace that is named here, and that a
+subscription of ours keeps for as long as we are there. Both end with the client.
+
+The daemon may be away for a while: it is restarted, a connection breaks. What it cannot have taken
+waits for it; a stream that broke off is resumed, which works while the daemon lives; else the
+client is told that its request may have run. A session that is gone is opened again, with what the
+client had said at first.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from .events import Events
+from .http import CHUNK, Address, Cut, Gone, Http, Response
+
+Json: TypeAlias = dict[str, Any]
+RequestId: TypeAlias = str | int
+Write: TypeAlias = Callable[[bytes], None]
+
+MCP = "/mcp"
+JSON, SSE = "application/json", "text/event-stream"
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+"""In the `_meta` of what a client of the modern era says."""
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Which parameter of a modern request stands in its `Mcp-Name`."""
+
+PATIENCE = 15.0
+"""Seconds that the daemon may be away before a request fails; a service is back in less."""
+PAUSES = (0.1, 0.2, 0.5, 1.0)
+"""Seconds between tries; the last goes on."""
+RESUMING = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds before each try to resume an answer's stream."""
+LONGEST = 256 * 1024 * 1024
+"""Bytes of an answer."""
+AT_ONCE = 256
+"""Requests under way, as many as a session may have; with more, the client's input waits."""
+
+PARSE_ERROR, INVALID_REQUEST, LOST = -32700, -32600, -32000
+
+
+class Lost(Exception):
+    """There is no answer, and will be none; says why, and what to do."""
+
+    def __init__(self, why: str, *, may_have_run: bool = False) -> None:
+        super().__init__(why)
+        self.may_have_run = may_have_run
+
+
+class _NoSession(Exception):
+    """The daemon does not know our session any more, and has run nothing."""
+
+
+class _Asked:
+    """A request of the client, until it is answered."""
+
+    def __init__(self, message: Json) -> None:
+        self.message = message
+        self.cut = Cut()
+        """Set when nobody wants the answer any more."""
+        self.begun = threading.Event()
+        """The daemon has it, or never will."""
+
+
+class _Session:
+    """Of the handshake era, as the daemon has opened it."""
+
+    def __init__(self, session_id: str, version: str) -> None:
+        self.headers = {"Mcp-Session-Id": session_id, "MCP-Protocol-Version": version}
+
+
+def version_of(message: Json) -> str | None:
+    """That of the modern era, if the message is of it."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get(VERSION) if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else None
+
+
+def modern_headers(message: Json, version: str) -> dict[str, str]:
+    method = str(message.get("method"))
+    headers = {"MCP-Protocol-Version": _encoded(version), "Mcp-Method": _encoded(method)}
+    params = message.get("params")
+    name = params.get(NAMED.get(method, "")) if isinstance(params, dict) else None
+    return headers | ({"Mcp-Name": _encoded(name)} if isinstance(name, str) else {})
+
+
+def _encoded(value: str) -> str:
+    """As the value of a header, in which not every character can stand."""
+    if value.isascii() and value.isprintable() and value == value.strip() and "=?" not in value:
+        return value
+    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+class Relay:
+    """One client."""
+
+    def __init__(
+        self, address: Address, find_token: Callable[[], str | None], write: Write
+    ) -> None:
+        self._http = Http(address)
+        self._find_token = find_token  # asked again when the daemon wants another one
+        self._token = find_token()
+        self._write = write
+        self._workspace = f"{MCP}?session=stdio-{os.urandom(8).hex()}"
+        self._is_modern = False
+        self._session: _Session | None = None
+        self._joining = threading.Lock()
+        self._said: dict[str, Json] = {}
+        """By method, what another session has to be told, too."""
+        self._asked: dict[RequestId, _Asked] = {}
+        self._changed = threading.Condition()
+        """Of the requests under way."""
+
+    # -- what the client says
+
+    def take(self, line: bytes) -> None:
+        """A line of the client: a message, or (2025-03-26) a list of them."""
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._fail(None, PARSE_ERROR, f"not JSON: {error}")
+            return
+        for message in data if isinstance(data, list) and data else [data]:
+            if not isinstance(message, dict):
+                self._fail(None, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
+            elif "method" in message and type(message.get("id")) in (str, int):
+                self._take_request(message["id"], message)
+            elif message.get("method") == "notifications/cancelled":
+                self._cancel(message)
+            else:
+                self._say(message)
+                if message.get("method") == "notifications/initialized":
+                    self._start(self._listen, self._session)
+
+    def _take_request(self, request_id: RequestId, message: Json) -> None:
+        asked = _Asked(message)
+        with self._changed:
+            if request_id in self._asked:
+                self._fail(request_id, INVALID_REQUEST, "a request of that id is under way")
+                return
+            self._changed.wait_for(lambda: len(self._asked) < AT_ONCE)
+            self._asked[request_id] = asked
+        if version_of(message) is not None and not self._is_modern:
+            self._is_modern = True
+            self._start(self._keep_workspace, message)
+        if message["method"] == "initialize":  # all else waits for what it opens
+            self._ask(request_id, asked)
+        else:
+            self._start(self._ask, request_id, asked)
+
+    def _cancel(self, notice: Json) -> None:
+        params = notice.get("params")
+        request_id = params.get("requestId") if isinstance(params, dict) else None
+        asked = self._asked.get(request_id) if isinstance(request_id, str | int) else None
+        if asked is None:
+            return
+        # On another connection it could be faster than what it cancels.
+        asked.begun.wait()
+        self._say(notice, version_of(asked.message))
+        # In the modern era closing is the cancellation; in the other nothing comes any more.
+        asked.cut.set()
+
+    def _start(self, run: Callable[..., None], *args: object) -> None:
+        threading.Thread(target=run, args=args, daemon=True).start()
+
+    def wait_answered(self, patience: float) -> None:
+        """Until nothing is under way, or that time is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._asked, patience)
+
+    def end(self) -> None:
+        """The client is gone: so shall be what the daemon keeps for it."""
+        kept = [] if self._session is None else [(MCP, self._session.headers)]
+        if self._is_modern:
+            kept.append((self._workspace, {}))
+        for target, headers in kept:
+            try:
+                with self._try("DELETE", target, headers) as response:
+                    response.read(CHUNK)
+            except Gone:
+                pass  # and with it our session
+
+    # -- requests, and what becomes of them
+
+    def _ask(self, request_id: RequestId, asked: _Asked) -> None:
+        try:
+            answer = self._answer_to(asked)
+        except Lost as lost:
+            answer = _error(request_id, LOST, str(lost), lost.may_have_run)
+        finally:
+            asked.begun.set()
+            with self._changed:
+                del self._asked[request_id]
+                self._changed.notify_all()
+        if answer is not None and not asked.cut.is_set:
+            self._write(answer)
+
+    def _answer_to(self, asked: _Asked) -> bytes | None:
+        """What the client is told; None if it has cancelled the request.
+
+        Raises:
+            Lost: there will be no answer.
+        """
+        message = asked.message
+        if message["method"] == "initialize":
+            self._said = {"initialize": message}
+            self._session, opened = self._open(message, self._session)
+            return opened
+        if message["method"] == "logging/setLevel":
+            self._said["logging/setLevel"] = message
+        session, events = self._session, Events()
+        answer, why = None, "it ended the stream"
+        try:
+            try:
+                answer = self._post(message, session, events, asked)
+            except _NoSession:
+                session = self._another(session)
+                answer = self._post(message, session, events, asked)
+        except (Gone, _NoSession) as gone:
+            why = str(gone)
+        for pause in RESUMING:
+            if answer is not None or asked.cut.is_set:
+                return answer
+            if session is None or events.last_id is None:
+                break
+            time.sleep(pause)
+            answer = self._resumed(session, events, asked)
+        if asked.cut.is_set:
+            return None
+        raise Lost(self._broke_off(why), may_have_run=True)
+
+    def _post(
+        self,
+        message: Json,
+        session: _Session | None,
+        events: Events,
+        asked: _Asked | None = None,
+        write: Write | None = None,
+    ) -> bytes | None:
+        """Say *message*; its answer, unless the stream that it comes on ends before.
+
+        Raises:
+            Gone: it broke off, and may have been run.
+            Lost: nobody is there, or it will not have us.
+        """
+        target, headers = self._addressed(message, session)
+        with self._request("POST", target, headers, message, asked) as response:
+            if asked is not None:
+                asked.begun.set()
+            if response.status == 404 and session is not None:
+                raise _NoSession("the session is gone")
+            return self._answer_in(response, message.get("id"), events, write or self._write)
+
+    def _addressed(self, message: Json, session: _Session | None) -> tuple[str, dict[str, str]]:
+        headers = {"Content-Type": JSON, "Accept": f"{JSON}, {SSE}"}
+        version = version_of(message)
+        if version is not None:
+            return self._workspace, headers | modern_headers(message, version)
+        return MCP, headers | (session.headers if session is not None else {})
+
+    def _answer_in(
+        self, response: Response, request_id: Any, events: Events, write: Write
+    ) -> bytes | None:
+        """The answer in a response; whatever else is on its stream is written at once."""
+        if response.content_type == SSE:
+            answer = None
+            while chunk := response.read_some():
+                for data in events.feed(chunk):
+                    said = json.loads(data)
+                    if isinstance(said, dict) and "method" not in said:
+                        answer = data
+                    else:
+                        write(data)
+            return answer
+        body = response.read(LONGEST)
+        if response.status == 202:
+            return b""
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict) or "jsonrpc" not in said:
+            raise Lost(
+                f"what answers at {self._http.address} is no emceepee daemon "
+                f"(status {response.status})"
+            )
+        if said.get("id") is None:  # refused before anybody looked at it
+            return json.dumps({**said, "id": request_id}).encode()
+        return body
+
+    def _resumed(self, session: _Session, events: Events, asked: _Asked) -> bytes | None:
+        """The rest of a stream that broke off; None if it breaks off again.
+
+        Raises:
+            Lost: nobody knows that stream any more.
+        """
+        assert events.last_id is not None
+        events.broke_off()
+        headers = session.headers | {"Accept": SSE, "Last-Event-ID": events.last_id}
+        try:
+            with self._request("GET", MCP, headers, None, asked) as response:
+                if response.status == 200:
+                    return self._answer_in(response, None, events, self._write)
+        except Gone:
+            return None
+        except Lost as lost:
+            raise Lost(str(lost), may_have_run=True) from None
+        raise Lost(self._broke_off("it was started anew"), may_have_run=True)
+
+    def _broke_off(self, why: str) -> str:
+        return (
+            f"the daemon at {self._http.address} broke off before it answered ({why}); the outcome "
+            "is unknown, it may have run"
+        )
+
+    @contextmanager
+    def _request(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        message: Json | None = None,
+        asked: _Asked | None = None,
+    ) -> Generator[Response]:
+        """The response of a daemon that is there, waiting for one if need be.
+
+        Raises:
+            Gone: it broke off; in the block, too.
+            Lost: nobody is there, or it wants another token.
+        """
+        body = None if message is None else json.dumps(message).encode()
+        cut = None if asked is None else asked.cut
+        until, pauses, is_new_token = time.monotonic() + PATIENCE, iter(PAUSES), False
+        while True:
+            try:
+                with self._try(method, target, headers, body, cut) as response:
+                    if response.status == 401 and is_new_token:
+                        raise Lost(
+                            f"the daemon at {self._http.address} wants another token; set "
+                            "EMCEEPEE_TOKEN, or name its --state-dir"
+                        )
+                    is_away = response.status == 503 and time.monotonic() < until
+                    if response.status != 401 and not is_away:
+                        yield response
+                        return
+                if not is_away:
+                    self._token, is_new_token = self._find_token(), True
+                    continue
+            except Gone as gone:
+                if gone.was_sent:
+                    raise
+                if time.monotonic() > until:
+                    raise Lost(
+                        f"no daemon answers at {self._http.address} ({gone}); `emceepee serve` "
+                        "starts one"
+                    ) from None
+            time.sleep(next(pauses, PAUSES[-1]))
+
+    @contextmanager
+    def _try(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        cut: Cut | None = None,
+    ) -> Generator[Response]:
+        if self._token is not None:
+            headers = {"Authorization": f"Bearer {self._token}", **headers}
+        with self._http.request(method, target, headers, body, cut) as response:
+            yield response
+
+    # -- sessions
+
+    def _open(self, hello: Json, session: _Session | None) -> tuple[_Session | None, bytes]:
+        """Initialize, in *session* if there is one; the session that it opens, and what it says.
+
+        Raises:
+            Lost: nobody answers.
+        """
+        target, headers = self._addressed(hello, session)
+        try:
+            with self._request("POST", target, headers, hello) as response:
+                session_id = response.headers.get("mcp-session-id")
+                answer = self._answer_in(response, hello["id"], Events(), self._write) or b"{}"
+        except Gone as gone:
+            raise Lost(self._broke_off(str(gone))) from None
+        result = json.loads(answer).get("result")
+        if not isinstance(result, dict) or session_id is None:
+            return None, answer
+        return _Session(session_id, str(result.get("protocolVersion"))), answer
+
+    def _another(self, lost: _Session | None) -> _Session:
+        """A session in place of one that is gone, with what the client had said.
+
+        Raises:
+            Lost: there is none to be had.
+        """
+        with self._joining:
+            if self._session is lost or self._session is None:
+                hello = {**self._said["initialize"], "id": "emceepee/again"}
+                self._session, _ = self._open(hello, None)
+                if self._session is None:
+                    raise Lost("the daemon does not open another session; start this client anew")
+                self._say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+                if (level := self._said.get("logging/setLevel")) is not None:
+                    self._say({**level, "id": "emceepee/level"})
+                self._start(self._listen, self._session)
+            return self._session
+
+    def _say(self, message: Json, version: str | None = None) -> None:
+        """What no answer is waited for."""
+        if version is not None:  # a notification of a modern client need not say it itself
+            params = dict(message.get("params") or {})
+            meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
+            message = {**message, "params": {**params, "_meta": {VERSION: version, **(meta or {})}}}
+        try:
+            self._post(message, self._session, Events(), write=_ignore)
+        except (Gone, Lost, _NoSession):
+            pass  # whom it concerned is gone, too
+
+    def _listen(self, session: _Session | None) -> None:
+        """What the daemon says of its own accord, for as long as *session* is ours."""
+        events = Events()
+        while session is not None and self._session is session:
+            headers = session.headers | {"Accept": SSE}
+            if events.last_id is not None:
+                headers["Last-Event-ID"] = events.last_id
+            events.broke_off()
+            try:
+                with self._request("GET", MCP, headers) as response:
+                    if response.status == 404:
+                        self._another(session)
+                        return
+                    if response.status != 200:
+                        events = Events()
+                    while response.status == 200 and (chunk := response.read_some()):
+                        for data in events.feed(chunk):
+                            self._write(data)
+            except (Gone, Lost):
+                pass
+            time.sleep(PAUSES[-1])
+
+    def _keep_workspace(self, first: Json) -> None:
+        """A workspace that nobody asks for anything is forgotten after a while, but for this."""
+        meta = {key: first["params"]["_meta"].get(key, {}) for key in (VERSION, CAPABILITIES)}
+        meta[CLIENT_INFO] = first["params"]["_meta"].get(CLIENT_INFO, {"name": "", "version": ""})
+        listen = {
+            "jsonrpc": "2.0",
+            "id": "emceepee/keep",
+            "method": "subscriptions/listen",
+            "params": {"notifications": {}, "_meta": meta},
+        }
+        while True:
+            self._say(listen)
+            time.sleep(PAUSES[-1])
+
+    def _fail(self, request_id: RequestId | None, code: int, why: str) -> None:
+        self._write(_error(request_id, code, why))
+
+
+def _ignore(line: bytes) -> None:
+    pass
+
+
+def _error(
+    request_id: RequestId | None, code: int, why: str, may_have_run: bool | None = None
+) -> bytes:
+    error: Json = {"code": code, "message": why}
+    if may_have_run is not None:
+        error["data"] = {"may_have_run": may_have_run}
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode()

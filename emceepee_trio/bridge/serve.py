@@ -1,0 +1,106 @@
+"""Standard input and output, a message a line, until either ends or a signal comes.
+
+They may be one and the same (a socket, a terminal) and may be non-blocking, by the doing of whoever
+else has them open.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from .http import Address
+from .relay import Relay
+
+CHUNK = 65536
+LONGEST = 64 * 1024 * 1024
+"""Bytes of a line; the daemon refuses much shorter ones, and says so."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+GRACE = 0.25
+"""Seconds for requests that are under way when input ends."""
+GOODBYE = 2.0
+"""Seconds for the daemon to end our session."""
+
+
+class LineTooLong(Exception):
+    """The client says something that nobody will ever read."""
+
+
+class _Stop(BaseException):
+    """A signal, or nobody reads our output any more."""
+
+
+def serve(address: Address, find_token: Callable[[], str | None]) -> None:
+    """Be the client's server until it is gone, or a signal comes.
+
+    Raises:
+        LineTooLong: and it is left.
+    """
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+    relay = Relay(address, find_token, _Output().write)
+    try:
+        for line in _lines():
+            if line.strip():
+                relay.take(line)
+        relay.wait_answered(GRACE)
+    except _Stop:
+        pass
+    finally:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        goodbye = threading.Thread(target=relay.end, daemon=True)
+        goodbye.start()
+        goodbye.join(GOODBYE)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _Stop
+
+
+def _lines() -> Iterator[bytes]:
+    number, line = sys.stdin.fileno(), bytearray()
+    while True:
+        select.select([number], [], [])
+        try:
+            chunk = os.read(number, CHUNK)
+        except BlockingIOError:
+            continue
+        if not chunk:
+            return
+        *ends, beginning = chunk.split(b"\n")
+        for end in ends:
+            yield bytes(line + end)
+            line.clear()
+        line += beginning
+        if len(line) > LONGEST:
+            raise LineTooLong(f"a line of more than {LONGEST} bytes")
+
+
+class _Output:
+    """One line after the other, whoever writes them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def write(self, line: bytes) -> None:
+        # In JSON, line breaks stand only between values.
+        rest = memoryview(line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
+        number = sys.stdout.fileno()
+        with self._lock:
+            while rest:
+                select.select([], [number], [])
+                try:
+                    rest = rest[os.write(number, rest) :]
+                except BlockingIOError:
+                    continue
+                except OSError:  # nobody reads it any more
+                    main = threading.main_thread().ident
+                    assert main is not None
+                    signal.pthread_kill(main, signal.SIGTERM)  # it may be waiting for input
+                    return

@@ -1,0 +1,233 @@
+"""``emceepee stdio --connect``: windows of clients, each with a session of its own on a daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx  # noqa: ASYNC127 - the client that shares no code with us
+import pytest
+import trio
+
+from emceepee_client import COMMAND, GUARD, MODERN, Answer, Json
+from emceepee_lines import Lines, open_pipes, request
+from emceepee_trio.bridge import relay
+from emceepee_trio.bridge.http import Address
+from emceepee_trio.bridge.relay import Relay
+from served import Daemon, serve
+
+HEAVY = {"mcp", "mcp_types", "pydantic", "trio", "anyio", "cattrs", "jsonschema", "hypercorn"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "a window", "version": "0"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def bridge(
+    folder: Path, where: str, name: str = "bridge", **environment: str
+) -> AbstractAsyncContextManager[Lines]:
+    words = ("stdio", "--connect", where, "--state-dir", str(folder))
+    return open_pipes(folder / f"{name}.log", *words, **environment)
+
+
+def sessions(folder: Path, daemon: Daemon) -> list[Json]:
+    token = (folder / "token").read_text().strip()
+    headers = {"authorization": f"Bearer {token}"}
+    url = daemon.url.removesuffix("/mcp") + "/status"
+    found: list[Json] = httpx.get(url, headers=headers, trust_env=False).json()["sessions"]
+    return found
+
+
+async def modern(lines: Lines, request_id: Any, tool: str, **arguments: Any) -> Answer:
+    params = {"name": tool, "arguments": arguments, "_meta": META}
+    return Answer.of((await lines.request(request_id, "tools/call", params))["result"])
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_each_window_has_a_session_of_its_own_that_ends_with_it(
+    tmp_path: Path, era: str
+) -> None:
+    with serve(tmp_path) as daemon:
+        async with bridge(tmp_path, daemon.url) as one, bridge(tmp_path, daemon.url, "two") as two:
+            if era == "handshake":
+                await one.initialize()
+                await two.initialize()
+            call = Lines.call if era == "handshake" else modern
+            mine = await call(one, 1, "set_timer", duration_ms=3_600_000, message="mine")
+            assert mine.json["timer"]["message"] == "mine"
+            assert (await call(two, 1, "list_timers")).json == {"timers": []}
+            assert len((await call(one, 2, "list_timers")).json["timers"]) == 1
+            assert len(sessions(tmp_path, daemon)) == 2
+            assert await two.end() == 0
+            assert len(sessions(tmp_path, daemon)) == 1
+            assert await one.end(signal.SIGTERM) == 0
+        assert sessions(tmp_path, daemon) == []
+    assert (tmp_path / "bridge.log").read_text() == (tmp_path / "two.log").read_text() == ""
+
+
+async def test_what_the_daemon_says_of_its_own_accord_comes_too(tmp_path: Path) -> None:
+    with serve(tmp_path, "--demo") as daemon:
+        async with bridge(tmp_path, daemon.url) as lines:
+            await lines.initialize()
+            await lines.request("level", "logging/setLevel", {"level": "info"})
+            await lines.execute("demo", "log", {"message": "hello"})
+            while not any(m.get("method") == "notifications/message" for m in lines.other):
+                message = await lines.receive()
+                assert message is not None
+                lines.other.append(message)
+
+
+async def test_a_slow_call_is_told_of_its_progress_and_can_be_cancelled(tmp_path: Path) -> None:
+    with serve(tmp_path, "--demo") as daemon:
+        async with bridge(tmp_path, daemon.url) as lines:
+            await lines.initialize()
+            asked = {"server": "demo", "tool": "slow", "args": {"seconds": 3600}}
+            params = {"name": "execute_tool", "arguments": asked, "_meta": {"progressToken": "p"}}
+            await lines.send(request("slow", "tools/call", params))
+            while (message := await lines.receive()) is not None:
+                if message.get("method") == "notifications/progress":
+                    break
+            cancelled = {"requestId": "slow", "reason": "changed my mind"}
+            method = "notifications/cancelled"
+            await lines.send({"jsonrpc": "2.0", "method": method, "params": cancelled})
+            status = await lines.call("s", "get_server_status", server="demo")
+            while status.json["calls_in_flight"]:
+                status = await lines.call("s", "get_server_status", server="demo")
+            assert not [m for m in lines.other if m.get("id") == "slow"]
+
+
+async def test_a_modern_client_that_gives_up_finds_a_task(tmp_path: Path) -> None:
+    with serve(tmp_path, "--demo") as daemon:
+        async with bridge(tmp_path, daemon.url) as lines:
+            asked = {"server": "demo", "tool": "slow", "args": {"seconds": 3600}}
+            params = {"name": "execute_tool", "arguments": asked, "_meta": META}
+            await lines.send(request("slow", "tools/call", params))
+            status = await modern(lines, "s", "get_server_status", server="demo")
+            while not status.json["calls_in_flight"]:
+                status = await modern(lines, "s", "get_server_status", server="demo")
+            gave_up = {"requestId": "slow", "reason": "Request timed out"}
+            method = "notifications/cancelled"
+            await lines.send({"jsonrpc": "2.0", "method": method, "params": gave_up})
+            tasks: list[Json] = []
+            while not tasks:
+                tasks = (await modern(lines, "t", "list_tasks")).json["tasks"]
+            assert tasks[0]["status"] == "working"
+
+
+async def test_a_daemon_that_is_started_anew_is_joined_again(tmp_path: Path) -> None:
+    where = tmp_path / "socket"
+    options = ("--demo", "--bind", f"unix:{where}")
+    async with open_restarts(tmp_path, *options) as restart:
+        await restart()
+        async with bridge(tmp_path, f"unix:{where}") as lines:
+            await lines.initialize()
+            await lines.call(1, "set_timer", duration_ms=3_600_000, message="before")
+            slow = {"server": "demo", "tool": "slow", "args": {"seconds": 3600}}
+            await lines.send(
+                request("slow", "tools/call", {"name": "execute_tool", "arguments": slow})
+            )
+            status = await lines.call("s", "get_server_status", server="demo")
+            while not status.json["calls_in_flight"]:
+                status = await lines.call("s", "get_server_status", server="demo")
+            await restart(signal.SIGKILL)
+            lost = await lines.answer("slow")
+            assert lost["error"]["data"] == {"may_have_run": True}
+            assert (await lines.call(2, "list_timers")).json == {"timers": []}
+            assert (await lines.execute("demo", "echo", {"text": "back"})).texts[0] == "back"
+
+
+def test_a_daemon_that_is_away_for_long_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "PATIENCE", 0.1)
+    said: list[bytes] = []
+    it = Relay(Address(f"unix:{tmp_path}/nobody"), lambda: None, said.append)
+    it.take(json.dumps(request(1, "initialize", {})).encode())
+    error = json.loads(said.pop())["error"]
+    assert "emceepee serve" in error["message"]
+    assert error["data"] == {"may_have_run": False}
+
+
+async def test_another_token_is_wanted_and_found(tmp_path: Path) -> None:
+    with serve(tmp_path) as daemon:
+        async with bridge(tmp_path, daemon.url, EMCEEPEE_TOKEN="wrong") as lines:
+            answer = await lines.request(1, "initialize", {})
+            assert "EMCEEPEE_TOKEN" in answer["error"]["message"]
+
+
+async def test_it_ends_when_nobody_reads_its_output(tmp_path: Path) -> None:
+    with serve(tmp_path) as daemon:
+        async with bridge(tmp_path, daemon.url) as lines:
+            await lines.initialize()
+            assert lines.child.stdout is not None
+            await lines.child.stdout.aclose()
+            await lines.send(request(2, "tools/list"))
+            assert await lines.child.wait() == 0
+            lines.child.stdout = None
+        assert sessions(tmp_path, daemon) == []
+
+
+def test_input_and_output_may_be_one_socket(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with serve(tmp_path) as daemon, ours, theirs:
+        theirs.setblocking(False)
+        words = ["stdio", "--connect", daemon.url, "--state-dir", str(tmp_path)]
+        pipe = theirs.fileno()
+        with subprocess.Popen([*COMMAND, *words], stdin=pipe, stdout=pipe) as child:
+            theirs.close()
+            with ours.makefile("rwb") as file:
+                file.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+                file.flush()
+                assert json.loads(file.readline())["id"] == 1
+                ours.shutdown(socket.SHUT_RDWR)
+            assert child.wait(GUARD) == 0
+
+
+def test_nothing_heavy_is_imported_for_it() -> None:
+    code = (
+        "import emceepee_trio.commands.stdio, emceepee_trio.bridge.serve, sys; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & {name.partition(".")[0] for name in done.stdout.split()}
+
+
+@asynccontextmanager
+async def open_restarts(folder: Path, *options: str) -> AsyncGenerator[Any]:
+    """A daemon that can be ended and started anew; it listens when the call returns."""
+    running: list[Any] = []
+
+    async def restart(how: signal.Signals = signal.SIGTERM) -> None:
+        if running:
+            running[0].send_signal(how)
+            await running.pop().wait()
+        words = ("serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options)
+        child = await trio.lowlevel.open_process(
+            [*COMMAND, *words],
+            env={**os.environ, "XDG_CONFIG_HOME": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        running.append(child)
+        assert child.stdout is not None
+        said = b""
+        while b"token" not in said:
+            said += await child.stdout.receive_some()
+
+    try:
+        yield restart
+    finally:
+        with trio.CancelScope(shield=True):
+            for child in running:
+                child.terminate()
+                await child.wait()
+                await child.stdout.aclose()
