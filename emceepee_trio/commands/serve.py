@@ -112,6 +112,8 @@ def _announcement(settings: Settings, sockets: Sequence[Bound]) -> Iterator[str]
     else:
         yield "\nAdd it to a client; another client gets another session name:\n"
         yield snippet(url, settings)
+        yield "\nWhere several windows read one entry, each gets a session of its own with"
+        yield f"  emceepee stdio --connect {url}"
     if (credentials := settings.credentials) is not None:
         if credentials.minted is not None:
             yield f"\nThe token is new and is not shown again. It is in {credentials.where}."
