@@ -16,7 +16,7 @@ import attrs
 import trio
 
 from .. import logs
-from ..config import Config, Server
+from ..config import Config, Lacking, Server
 from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError, internal
 from ..model import events
 from ..model.states import BACKEND, BackendState, step
@@ -92,6 +92,8 @@ class Backend:
         )
         if self.server.disabled:
             self.state = BackendState.DISABLED
+        if isinstance(self.server, Lacking):
+            self.last_error = f"disabled: {self.server.lacks}"
 
     async def run(self) -> None:
         """The connection task; lives until :meth:`leave`, or until it is cancelled."""
@@ -293,6 +295,11 @@ class Backend:
             {"may_have_run": False},
         )
 
+    def _why_disabled(self) -> str:
+        if isinstance(self.server, Lacking):
+            return f"{self.last_error}; its operator can set that and restart this proxy"
+        return "disabled in its configuration; enable it there"
+
     async def connection(self) -> Client:
         """The client, waiting for it if need be; starts a try that is only waiting for its time.
 
@@ -304,9 +311,7 @@ class Backend:
         """
         while self.client is None:
             if self.state is BackendState.DISABLED:
-                raise ConnectFailed(
-                    f"server {self.server.name!r} is disabled in its configuration; enable it there"
-                )
+                raise ConnectFailed(f"server {self.server.name!r} is {self._why_disabled()}")
             if self._leaving is not None or self.ended.is_set():
                 raise self._gone()
             self._wanted.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..config import default_path, load, load_default
+from ..config import Lacking, default_path, load, load_default
 from .output import complain, say
 
 
@@ -35,5 +35,7 @@ def run(options: argparse.Namespace) -> int:
     say(f"{path}: {len(servers)} server{'s' * (len(servers) != 1)}")
     for server in servers:
         note = " (disabled)" if server.disabled else ""
+        if isinstance(server, Lacking):
+            note = f" (disabled: {server.lacks})"
         say(f"  {server.name}: {server.transport} {server.target}{note}")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from collections.abc import Collection
 
 import attrs
 
@@ -30,17 +31,21 @@ def demo_server() -> Server:
     )
 
 
-def read_config(options: argparse.Namespace, sources: Sources | None = None) -> Config:
+def read_config(
+    options: argparse.Namespace, sources: Sources | None = None, *, ports: Collection[int] = ()
+) -> Config:
     """The configuration a command line asks for; warnings go to the log.
+
+    *ports* of this machine are those on which we listen ourselves.
 
     Raises:
         ConfigError: the file is no good.
     """
     config = Config()
     if options.config is not None:
-        loaded: Loaded | None = load(options.config, sources=sources)
+        loaded: Loaded | None = load(options.config, sources=sources, ports=ports)
     else:
-        loaded = load_default(sources=sources)
+        loaded = load_default(sources=sources, ports=ports)
         if loaded is not None:
             # Where there was one, none is a mistake from now on, and not a configuration without
             # any servers.

@@ -52,14 +52,15 @@ def run(options: argparse.Namespace) -> int:
     from ..backend.files import raise_limit
     from ..daemon import Insecure, Settings
     from ..daemon import run as run_daemon
-    from ..front.binds import CannotListen
+    from ..front.binds import CannotListen, Tcp
     from ..front.token_file import BadToken, state_directory
     from ..front.tokens import find
 
     sources = Sources()
+    ports = [bind.port for bind in binds if isinstance(bind, Tcp)]
 
     def read() -> Settings:
-        config, credentials = read_config(options, sources), None
+        config, credentials = read_config(options, sources, ports=ports), None
         if not options.no_auth:
             state = options.state_dir or state_directory()
             credentials = find(config.http, options.token_file, state, sources=sources)

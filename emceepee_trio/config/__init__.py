@@ -19,7 +19,7 @@ from .files import (
 )
 from .policy import Allowed, Policy
 from .reference import reference_rst
-from .server import OUR_NAME, Reconnect, Retry, Server
+from .server import OUR_NAME, Lacking, Reconnect, Retry, Server
 from .settings import LOCAL, OWN, Config, Health, Http, Limits
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "ConfigError",
     "Health",
     "Http",
+    "Lacking",
     "Limits",
     "Loaded",
     "Policy",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,16 @@ from ..errors import EmceepeeError
 from ..model import jsonc
 from ..model.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
 from ..model.strict import structure
-from ..model.variables import expand
+from ..model.variables import NotSet, expand
 from ..sources import Sources, Unreadable
 from .bounds import MAX_CONFIG_BYTES
-from .dialects import ALIASES, IGNORED_AT_TOP, translate
+from .dialects import ALIASES, IGNORED_AT_TOP, SERVERS, SHARED, translate
+from .ourselves import is_us
 from .policy import Allowed, Policy
-from .server import Server
+from .server import Lacking, Server
 from .settings import Config
 
-_SERVERS = ("servers", "mcpServers", "mcpClients")
+_KNOWN = ("servers", "mcpServers", "mcpClients")
 _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")
 
 
@@ -53,9 +55,15 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def load(
-    path: Path, environ: Mapping[str, str] = os.environ, sources: Sources | None = None
+    path: Path,
+    environ: Mapping[str, str] = os.environ,
+    sources: Sources | None = None,
+    *,
+    ports: Collection[int] = (),
 ) -> Loaded:
     """Read the configuration at *path*, by *sources* if it is not for the first time.
+
+    *ports* of this machine are those on which we listen ourselves.
 
     Raises:
         ConfigError: it is missing, unreadable, or wrong.
@@ -64,7 +72,8 @@ def load(
         found = (sources or Sources()).read(path, MAX_CONFIG_BYTES)
         if len(found.content) > MAX_CONFIG_BYTES:
             raise ConfigError([Problem("", f"{path}: longer than {MAX_CONFIG_BYTES} bytes")])
-        data = jsonc.loads(found.content.decode("utf-8-sig"))
+        text = found.content.decode("utf-8-sig")
+        data = _toml(text) if path.suffix == ".toml" else jsonc.loads(text)
     except Unreadable as exc:
         raise ConfigError([Problem("", f"cannot read {path}: {exc}")]) from None
     except UnicodeDecodeError as exc:
@@ -72,15 +81,29 @@ def load(
         raise ConfigError([Problem("", f"{path}: not UTF-8, see {where}")]) from None
     except jsonc.SyntaxProblem as exc:
         raise ConfigError([Problem("", f"{path}: {exc}")]) from None
-    loaded = parse(data, folder=path.absolute().parent, environ=environ)
+    loaded = parse(data, folder=path.absolute().parent, environ=environ, ports=ports)
     if found.mode & stat.S_IWOTH and stat.S_ISREG(found.mode):
         warning = f"{path}: every user of this machine can write to it, and so have us run programs"
         loaded = attrs.evolve(loaded, warnings=(warning, *loaded.warnings))
     return loaded
 
 
+def _toml(text: str) -> object:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise jsonc.SyntaxProblem("nested too deeply") from None
+    except ValueError as exc:
+        what, _, where = str(exc).rpartition(" (at ")
+        what = f"{where.rstrip(')')}: {what[:1].lower()}{what[1:]}" if what else str(exc)
+        raise jsonc.SyntaxProblem(what) from None
+
+
 def load_default(
-    environ: Mapping[str, str] = os.environ, sources: Sources | None = None
+    environ: Mapping[str, str] = os.environ,
+    sources: Sources | None = None,
+    *,
+    ports: Collection[int] = (),
 ) -> Loaded | None:
     """The configuration that nobody has named; None if there is none.
 
@@ -95,22 +118,25 @@ def load_default(
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigError([Problem("", f"cannot read {path}: {reason}")]) from None
-    return load(path, environ, sources)
+    return load(path, environ, sources, ports=ports)
 
 
-def parse(data: object, *, folder: Path, environ: Mapping[str, str]) -> Loaded:
+def parse(
+    data: object, *, folder: Path, environ: Mapping[str, str], ports: Collection[int] = ()
+) -> Loaded:
     """Make a configuration of *data*; relative paths in it start at *folder*.
 
     Raises:
         ConfigError: with every problem.
     """
-    reading = _Reading(folder, environ)
+    reading = _Reading(folder, environ, ports)
     try:
         config = reading.config(data)
     except RecursionError:
         raise ConfigError([Problem("", "nested too deeply")]) from None
-    if reading.problems:
+    if any(not isinstance(problem, _Unset) for problem in reading.problems):
         raise ConfigError(reading.problems)
+    reading.warnings += [f"{problem}; so it is disabled" for problem in reading.problems]
     return Loaded(config, tuple(reading.warnings))
 
 
@@ -135,12 +161,17 @@ def server_from_arguments(arguments: Mapping[str, object]) -> Server:
     return server
 
 
+class _Unset(Problem):
+    """It keeps one server from being started, and is no mistake of the file."""
+
+
 @attrs.define(eq=False)
 class _Reading:
     """One configuration being read; what is wrong with it gathers here."""
 
     folder: Path
     environ: Mapping[str, str]
+    ports: Collection[int]
     problems: list[Problem] = attrs.field(factory=list, init=False)
     warnings: list[str] = attrs.field(factory=list, init=False)
     servers: dict[str, tuple[str, Server | None]] = attrs.field(factory=dict, init=False)
@@ -156,7 +187,9 @@ class _Reading:
         self.repeats(data, "")
         settings, strangers = {}, []
         for key, value in data.items():
-            if key in _SERVERS:
+            if key == "mcp" and _is_of_vscode(value):
+                self.collect("mcp.servers", value["servers"])
+            elif key in SERVERS:
                 self.collect(key, value)
             elif ALIASES.get(key, key) in _SETTINGS:
                 settings[key] = self.expanded(value, join("", key), self.problems)
@@ -164,7 +197,7 @@ class _Reading:
                 self.warnings.append(f"{key}: ignored, it means nothing here")
             elif key != "$schema":
                 strangers.append(key)
-        self.unknown(strangers, shared="mcpServers" in data)
+        self.unknown(strangers, [key for key in SHARED if key in data])
         try:
             config = structure(settings, Config, aliases=ALIASES)
         except Invalid as exc:
@@ -181,10 +214,15 @@ class _Reading:
         self.warnings += [str(attrs.evolve(p, path=f"policy.{p.path}")) for p in policy.doubts()]
         return attrs.evolve(config, servers=made, policy=policy)
 
-    def unknown(self, keys: Sequence[str], *, shared: bool) -> None:
-        """Keys at the top that are not ours: another program's, if it *shares* the file."""
-        known = (*_SERVERS, *_SETTINGS)
-        others = [key for key in keys if shared and not did_you_mean(key, known, cutoff=0.8)]
+    def unknown(self, keys: Sequence[str], shared: Sequence[str]) -> None:
+        """Keys at the top that are not ours: another program's, if it has servers under *shared*.
+
+        What a person may have misspelled is a mistake, if we have a name in common.
+        """
+        known = (*_KNOWN, *_SETTINGS)
+        hints = {key: did_you_mean(key, known, cutoff=0.8) for key in keys}
+        ours = not shared or shared == ["mcpServers"]
+        others = [key for key in keys if shared and not (ours and hints[key])]
         for key in keys:
             if key not in others:
                 self.problem("", f"unknown key {show(key)}{did_you_mean(key, known)}")
@@ -196,30 +234,35 @@ class _Reading:
         if isinstance(value, Mapping):
             self.repeats(value, key)
             for name, entry in value.items():
-                self.add(entry, join(key, name), name)
+                self.add(entry, join(key, name), name, key)
         elif isinstance(value, list) and key == "servers":
             for i, entry in enumerate(value):
-                self.add(entry, join(key, i), None)
+                self.add(entry, join(key, i), None, key)
         else:
             expected = "a list or an object" if key == "servers" else "an object"
             self.problem(key, f"expected {expected}, got {kind(value)}")
 
-    def add(self, written: object, path: str, key: str | None) -> None:
-        """Read one server; *key* is its name where names are keys."""
+    def add(self, written: object, path: str, key: str | None, where: str) -> None:
+        """Read one server under *where*; *key* is its name where names are keys."""
         if not isinstance(written, Mapping):
             return self.problem(path, f"expected an object, got {kind(written)}")
         self.repeats(written, path)
-        entry = translate(written, path)
+        entry = translate(written, path, where)
+        if entry is None:
+            self.warnings.append(f"{path}: skipped, it says neither a command nor a url")
+            return None
+        missing: list[Problem] = []
+        values = {k: self.expanded(v, join(path, k), missing) for k, v in entry.values.items()}
+        if is_us(key or values.get("name"), _in_our_words(values), self.ports):
+            self.warnings.append(f"{path}: skipped, it is emceepee itself")
+            return None
         self.warnings += entry.warnings
         self.problems += entry.problems
         if key is not None:
-            if entry.values.get("name", key) != key:
+            if values.get("name", key) != key:
                 self.warnings.append(f"{join(path, 'name')}: ignored, {show(key)} is the name")
-            entry.values["name"] = key
-        missing: list[Problem] = []
-        values = {k: self.expanded(v, join(path, k), missing) for k, v in entry.values.items()}
-        if key is not None:
             values["name"] = key
+            missing = [problem for problem in missing if problem.path != join(path, "name")]
         name = values.get("name")
         server, wrong = self.built(values, path, unclear={problem.path for problem in missing})
         if values.get("disabled") is True:
@@ -228,6 +271,11 @@ class _Reading:
             if server is None and not wrong and isinstance(name, str):
                 server = Server(name, disabled=True)
         at_name = join(path, "name")
+        unset = [p for p in missing if isinstance(p.message, NotSet) and p.path != at_name]
+        if unset and isinstance(name, str):
+            missing = [_Unset(p.path, p.message) if p in unset else p for p in missing]
+            why = ", ".join(f"{p.message} ({p.path.removeprefix(path).lstrip('.')})" for p in unset)
+            server = Lacking.of(server or Server(name), why)
         self.problems += missing
         for problem in wrong:
             at_key = key is not None and problem.path == at_name
@@ -266,6 +314,16 @@ class _Reading:
     def repeats(self, value: Mapping[str, object], path: str) -> None:
         for key in jsonc.repeated_keys(value):
             self.problem(join(path, key), "given twice")
+
+
+def _is_of_vscode(value: object) -> bool:
+    """Whether ``mcp`` holds the object of VS Code and not, as elsewhere, servers by their names."""
+    servers = value.get("servers") if isinstance(value, Mapping) else None
+    return isinstance(servers, Mapping) and not {"type", "command", "url"} & servers.keys()
+
+
+def _in_our_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {ALIASES.get(key, key): value for key, value in values.items()}
 
 
 def _resolved(server: Server, folder: Path | None, environ: Mapping[str, str]) -> Server:

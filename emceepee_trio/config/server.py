@@ -216,6 +216,19 @@ class Server:
                 yield Problem(join("env", name), "is not the name of a variable")
 
 
+@attrs.frozen
+class Lacking(Server):
+    """A server that is disabled for want of something that its file does not hold."""
+
+    lacks: str = attrs.field(kw_only=True)
+    """Why it cannot be used as it is, in a sentence."""
+
+    @classmethod
+    def of(cls, server: Server, lacks: str) -> Lacking:
+        known = {a.name: getattr(server, a.name) for a in attrs.fields(Server)}
+        return cls(**known | {"disabled": True}, lacks=lacks)
+
+
 def _url_complaint(url: str) -> str | None:
     try:
         parts = urlsplit(url)

@@ -12,6 +12,12 @@ EDITORS = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparato
 """Names that VS Code and Cursor fill in; nothing here is a workspace."""
 
 
+class NotSet(str):
+    """A complaint that is about the environment, not about the text."""
+
+    __slots__ = ()
+
+
 def expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     """*text* with its variables filled in, and what is wrong with them; those stay as they are."""
     complaints: list[str] = []
@@ -43,7 +49,7 @@ def _value(written: str, inner: str, environ: Mapping[str, str]) -> str | tuple[
         if prefix is None and name == "userHome" and "HOME" in environ:
             return environ["HOME"]
         if prefix is not None or name not in EDITORS:
-            return (f"environment variable {name} is not set",)
+            return (NotSet(f"environment variable {name} is not set"),)
     kind = re.match(r"(\w+)(?=:|$)|/$", inner)
     if kind is not None and kind[0] == "input":
         return ("${input:…} is asked for by VS Code only; use ${env:NAME}, or disable the server",)

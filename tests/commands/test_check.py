@@ -74,11 +74,18 @@ def test_the_default_is_checked_if_it_is_there(tmp_path: Path) -> None:
 
 
 def test_variables_come_from_the_environment(tmp_path: Path) -> None:
-    config = write_config(tmp_path, {"one": {"command": "${env:PROGRAM}"}})
+    config = write_config(
+        tmp_path, {"one": {"command": "${env:PROGRAM}"}, "two": {"command": "sh"}}
+    )
     told = run("check", config)
-    assert told.returncode == 1
-    assert "mcpServers.one.command" in told.stderr
-    assert "PROGRAM" in told.stderr
+    assert told.returncode == 0
+    lacks = "environment variable PROGRAM is not set"
+    assert told.stderr.splitlines() == [
+        f"warning: mcpServers.one.command: {lacks}; so it is disabled"
+    ]
+    one, two = told.stdout.splitlines()[1:]
+    assert one.endswith(f" (disabled: {lacks} (command))")
+    assert two == "  two: stdio sh"
     told = run("check", config, PROGRAM="found")
     assert told.returncode == 0
     assert "found" in told.stdout
@@ -92,8 +99,28 @@ def test_every_dialect_is_taken(tmp_path: Path) -> None:
             {"mcpServers": {"a": entry}},
             {"mcpClients": {"a": {"type": "stdio", **entry}}},
             {"servers": {"a": entry}},
+            {"mcp": {"a": {"type": "local", "command": ["x"]}}},
+            {"mcp": {"servers": {"a": entry}}},
+            {"context_servers": {"a": {"source": "custom", **entry}}},
+            {"amp.mcpServers": {"a": entry}},
         )
     ):
         config = tmp_path / f"{n}.json"
         config.write_text(json.dumps(shape))
         assert run("check", config).stdout.splitlines()[1] == "  a: stdio x"
+    config = tmp_path / "config.toml"
+    config.write_text('[mcp_servers.a]\ncommand = "x"\n')
+    assert run("check", config).stdout.splitlines()[1] == "  a: stdio x"
+
+
+def test_our_own_entry_harms_nothing(tmp_path: Path) -> None:
+    """As a client's file has it after ``claude mcp add emceepee -- emceepee stdio``."""
+    servers: dict[str, Any] = {
+        "emceepee": {"type": "stdio", "command": "emceepee", "args": ["stdio"], "env": {}},
+        "git": {"command": "sh"},
+    }
+    config = write_config(tmp_path, servers)
+    told = run("check", config)
+    assert told.returncode == 0
+    assert told.stderr == "warning: mcpServers.emceepee: skipped, it is emceepee itself\n"
+    assert told.stdout.splitlines() == [f"{config}: 1 server", "  git: stdio sh"]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from emceepee_trio.config import (
     Config,
+    ConfigError,
     Health,
     Http,
     Limits,
@@ -12,8 +15,9 @@ from emceepee_trio.config import (
     Retry,
     Server,
     load,
+    parse,
 )
-from reading import ENVIRON, FILES, only, read, said
+from reading import ENVIRON, FILES, FOLDER, only, read, said, servers
 
 
 def from_file(name: str) -> tuple[dict[str, Server], list[str]]:
@@ -135,6 +139,192 @@ def test_a_file_of_gemini_is_read() -> None:
     assert found["python"].cwd == str(FILES / "tools")
     assert found["python"].env == {"K": "$API_KEY"}
     assert len(warnings) == 5
+
+
+def test_a_file_of_opencode_is_read() -> None:
+    found, warnings = from_file("opencode.json")
+    assert found == {
+        "files": Server(
+            "files",
+            command="npx",
+            args=("-y", "server-files", "/srv"),
+            env={"KEY": "s3cret"},
+            type="stdio",
+        ),
+        "web": Server(
+            "web",
+            url="https://mcp.example.com/mcp",
+            headers={"Authorization": "Bearer s3cret"},
+        ),
+        "old": Server("old", url="https://mcp.example.com/sse", disabled=True),
+    }
+    assert found["old"].transport == "sse"
+    assert warnings == [
+        "mcp.files.timeout: ignored, it means nothing here",
+        "mcp.emceepee: skipped, it is emceepee itself",
+        "mcp.elsewhere: skipped, it says neither a command nor a url",
+        'ignored what is not ours: "model", "server", "tools"',
+    ]
+
+
+def test_a_file_of_zed_is_read() -> None:
+    found, warnings = from_file("zed.json")
+    assert found == {
+        "files": Server("files", command="npx", args=("-y", "server-files")),
+        "older": Server("older", command="uvx", args=("mcp-server-git",), env={"KEY": "s3cret"}),
+        "web": Server(
+            "web",
+            url="https://mcp.example.com/mcp",
+            headers={"Authorization": "Bearer s3cret"},
+        ),
+    }
+    assert warnings == [
+        "context_servers.files.source: ignored, it means nothing here",
+        "context_servers.older.settings: ignored, it means nothing here",
+        "context_servers.mcp-server-github: skipped, it says neither a command nor a url",
+        "context_servers.emceepee: skipped, it is emceepee itself",
+        'ignored what is not ours: "theme"',
+    ]
+
+
+def test_a_file_of_amp_is_read() -> None:
+    found, warnings = from_file("amp.json")
+    assert list(found) == ["playwright", "semgrep"]
+    assert found["playwright"].allowed_tools == ("navigate_*",)
+    assert found["semgrep"].headers == {"Authorization": "Bearer s3cret"}
+    assert warnings == ['ignored what is not ours: "amp.notifications.enabled"']
+
+
+def test_the_settings_of_vscode_are_read() -> None:
+    found, warnings = from_file("vscode_settings.json")
+    assert found == {
+        "github": Server("github", url="https://api.example.com/mcp/", type="http"),
+        "git": Server("git", command="uvx", args=("mcp-server-git",), type="stdio"),
+    }
+    assert warnings == ['ignored what is not ours: "editor.fontSize", "http.proxy"']
+    entry = {"command": "sh"}
+    assert list(servers({"mcp.servers": {"a": entry}})) == [Server("a", command="sh")]
+    # To opencode this is a server like others.
+    assert list(servers({"mcp": {"servers": entry}})) == [Server("servers", command="sh")]
+
+
+def test_a_file_of_codex_is_read() -> None:
+    found, warnings = from_file("codex.toml")
+    assert found == {
+        "files": Server(
+            "files",
+            command="npx",
+            args=("-y", "server-files"),
+            env={"API_KEY": "s3cret", "NOT_HERE": "", "MODE": "plain"},
+            connect_timeout_ms=20_000,
+            call_timeout_ms=90_500,
+            allowed_tools=("read_*",),
+        ),
+        "web": Server(
+            "web",
+            url="https://mcp.example.com/mcp",
+            headers={"X-Team": "math", "X-Name": "named", "Authorization": "Bearer s3cret"},
+        ),
+        "off": Server("off", command="sh", disabled=True),
+    }
+    assert warnings == [
+        "mcp_servers.files.tools: ignored, it means nothing here",
+        "mcp_servers.files.required: ignored, it means nothing here",
+        "mcp_servers.emceepee: skipped, it is emceepee itself",
+        'ignored what is not ours: "model", "approval_policy", "projects"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("[mcp_servers.a\n", "line 1, column 15: expected ']' at the end of a table declaration"),
+        ("a = 1\na = 2\n", "line 2, column 6: cannot overwrite a value"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_mistake_in_toml_is_told_with_its_place(content: str, line: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        load(path, ENVIRON)
+    assert str(caught.value) == f"{path}: {line}"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "emceepee", "args": ["stdio"]},
+        {"command": "/home/ada/.local/bin/emceepee", "args": ["stdio", "--demo"]},
+        {"type": "local", "command": ["emceepee", "stdio"]},
+        {"command": "C:\\tools\\emceepee.exe", "args": ["stdio"]},
+        {"command": "uvx", "args": ["--from", "/src/emceepee", "emceepee", "stdio"]},
+        {"command": "uvx", "args": ["emceepee-trio", "stdio"]},
+        {"command": "pipx", "args": ["run", "emceepee-trio@0.1.0", "stdio"]},
+        {"command": "/usr/bin/python3.12", "args": ["-m", "emceepee_trio", "stdio"]},
+        {"command": "sh", "args": ["-c", "exec '/opt/e/bin/emceepee' stdio 2>/tmp/log"]},
+        {"type": "http", "url": "http://127.0.0.1:8080/mcp?session=5c2a9e01"},
+        {"url": "http://localhost:1234/mcp/?a=b&session=window-2"},
+        {"command": "npx", "args": ["mcp-remote", "http://[::1]:8080/mcp?session=a"]},
+    ],
+)
+def test_an_entry_of_our_own_is_skipped_whatever_it_is_called(entry: dict[str, object]) -> None:
+    other: dict[str, object] = {"command": "sh"}
+    for name in ("me", "emceepee"):
+        loaded = read({"mcpServers": {name: entry, "other": other}})
+        assert loaded.config.servers == (Server("other", command="sh"),)
+        assert loaded.warnings == (f"mcpServers.{name}: skipped, it is emceepee itself",)
+    loaded = read({"servers": [{"name": "me", **entry}, {"name": "other", **other}]})
+    assert loaded.config.servers == (Server("other", command="sh"),)
+    assert loaded.warnings == ("servers[0]: skipped, it is emceepee itself",)
+
+
+def test_local_and_remote_are_understood_anywhere() -> None:
+    assert only({"type": "local", "command": ["x", "y"], "environment": {"A": "b"}}) == Server(
+        "s", command="x", args=("y",), env={"A": "b"}, type="stdio"
+    )
+    assert only({"type": "local", "command": "x", "args": ["y"]}) == Server(
+        "s", command="x", args=("y",), type="stdio"
+    )
+    assert only({"type": "remote", "url": "https://h/sse"}) == Server("s", url="https://h/sse")
+
+
+def test_by_our_own_name_more_is_taken_for_us() -> None:
+    for entry in (
+        {"url": "https://example.com/mcp"},
+        {"command": "/home/ada/bin/my-emceepee-with-logs"},
+        {"command": "docker", "args": ["run", "-i", "emceepee"]},
+    ):
+        assert servers({"mcpServers": {"emceepee": entry}}) == ()
+        assert len(servers({"mcpServers": {"other": entry}})) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "python", "args": ["-m", "emceepee_trio.demo_backend"]},
+        {"command": "uvx", "args": ["mcp-server-git", "--repository", "/src/emceepee"]},
+        {"command": "ssh", "args": ["host", "emceepee", "stdio"]},
+        {"url": "http://127.0.0.1:8080/mcp"},
+        {"url": "http://127.0.0.1:8080/api?session=a"},
+        {"url": "https://example.com/mcp?session=a"},
+    ],
+)
+def test_what_only_looks_like_us_is_a_server(entry: dict[str, object]) -> None:
+    assert [server.name for server in servers({"mcpServers": {"s": entry}})] == ["s"]
+
+
+def test_what_is_no_url_is_none_of_ours() -> None:
+    assert said({"mcpServers": {"s": {"url": "http://[::1/mcp?session=a"}}}) == [
+        "mcpServers.s.url: is not a URL (host)"
+    ]
+
+
+def test_where_we_listen_we_are() -> None:
+    data = {"mcpServers": {"a": {"url": "http://localhost:8080/mcp"}, "b": {"command": "sh"}}}
+    for ports, names in (((8080,), ["b"]), ((8081,), ["a", "b"])):
+        loaded = parse(data, folder=FOLDER, environ=ENVIRON, ports=ports)
+        assert [server.name for server in loaded.config.servers] == names
 
 
 def test_a_file_of_copilot_is_read() -> None:

@@ -8,6 +8,7 @@ from emceepee_trio.config import (
     Config,
     Health,
     Http,
+    Lacking,
     Limits,
     Loaded,
     Policy,
@@ -324,11 +325,6 @@ def test_a_problem_is_one_line_with_its_path(data: object, line: str) -> None:
             {"command": "x", "allowed_tools": [], "allowedTools": []},
             ".allowedTools: given twice, also as allowed_tools",
         ),
-        ({"url": "${NOPE}"}, ".url: environment variable NOPE is not set"),
-        (
-            {"command": "x", "args": ["${env:NOPE}"]},
-            ".args[0]: environment variable NOPE is not set",
-        ),
         (
             {"command": "x", "env": {"A": "${input:key}"}},
             (
@@ -354,6 +350,49 @@ def test_a_problem_of_a_server_is_one_line_with_its_path(
 ) -> None:
     assert said({"servers": [{"name": "s", **entry}]}) == [f"servers[0]{line}"]
     assert said({"mcpServers": {"s": entry}}) == [f"mcpServers.s{line}"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "what", "where"),
+    [
+        ({"url": "${NOPE}"}, "NOPE", "url"),
+        ({"command": "x", "args": ["-k", "${env:NOPE}"]}, "NOPE", "args[1]"),
+        ({"url": "https://h", "headers": {"A-B": "Bearer ${TOKEN}"}}, "TOKEN", "headers.A-B"),
+    ],
+)
+def test_a_server_whose_variables_are_not_set_is_disabled_alone(
+    entry: dict[str, object], what: str, where: str
+) -> None:
+    good = {"command": "sh"}
+    lacks = f"environment variable {what} is not set"
+    for data, path in (
+        ({"servers": [{"name": "s", **entry}, {"name": "good", **good}]}, "servers[0]"),
+        ({"mcpServers": {"s": entry, "good": good}}, "mcpServers.s"),
+    ):
+        loaded = read(data)
+        lacking, other = loaded.config.servers
+        assert isinstance(lacking, Lacking)
+        assert (lacking.name, lacking.disabled) == ("s", True)
+        assert lacking.lacks == f"{lacks} ({where})"
+        assert other == Server("good", command="sh")
+        assert loaded.warnings == (f"{path}.{where}: {lacks}; so it is disabled",)
+
+
+def test_nothing_else_is_a_reason_to_leave_a_server_out() -> None:
+    """Whatever is wrong is told at once, and then what is not set is, too."""
+    assert said({"mcpServers": {"a": {"url": "${NOPE}"}, "b": {"command": 5}}}) == [
+        "mcpServers.a.url: environment variable NOPE is not set",
+        "mcpServers.b.command: expected a string, got an integer",
+    ]
+    assert said(
+        {"mcpServers": {"a": {"command": "x", "env": {"A": "${NOPE}", "B": "${NOPE"}}}}
+    ) == [
+        "mcpServers.a.env.A: environment variable NOPE is not set",
+        'mcpServers.a.env.B: "${" without its "}"; write "$${" if it is meant literally',
+    ]
+    assert said({"servers": [{"name": "${NOPE}", "command": "x"}]}) == [
+        "servers[0].name: environment variable NOPE is not set"
+    ]
 
 
 @pytest.mark.parametrize(

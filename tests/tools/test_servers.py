@@ -67,6 +67,18 @@ async def test_servers_are_listed_with_everything_known_of_them(connect_as_eithe
         assert said["servers"] == [connected("raw"), connected("new", **flags)]
 
 
+async def test_a_server_without_its_variables_is_listed_with_the_reason(connect: Open) -> None:
+    lacking = raw() | {"env": {"TOKEN": "${NOT_SET_ANYWHERE}"}}
+    async with connect({"lacking": lacking, "raw": raw()}) as emceepee:
+        assert (await emceepee.execute("raw", "echo", {"text": "here"})).texts == ["here"]
+        said = (await listed(emceepee))["lacking"]
+        why = "disabled: environment variable NOT_SET_ANYWHERE is not set (env.TOKEN)"
+        assert (said["status"], said["last_error"]) == ("disabled", why)
+        error = await emceepee.fails("execute_tool", server="lacking", tool="echo")
+        assert error["code"] == "TOOL_ERR_CONNECT_FAILED"
+        assert why in error["message"]
+
+
 async def test_servers_that_are_not_connected_say_why_and_what_is_next(connect: Open) -> None:
     slowly = {"restart": {"base_delay_ms": 3_600_000, "max_delay_ms": 3_600_000}}
     servers = {
