@@ -81,6 +81,8 @@ class Answer:
     """The block of events, empty if there is none."""
     pending: Json
     """What is in ``pending_client_action``, empty if there is none."""
+    note: str = ""
+    """That arguments were ignored."""
 
     @classmethod
     def of(cls, result: Json) -> Answer:
@@ -95,7 +97,11 @@ class Answer:
             content.pop()
             assert said.keys() <= {"events_since_last_response", "more", "events_lost"}
             news = said
-        return cls(result, content, news, pending)
+        note = ""
+        if content and (said := _context(content[-1], "note")) and list(said) == ["note"]:
+            content.pop()
+            note = said["note"]
+        return cls(result, content, news, pending, note)
 
     @property
     def events(self) -> list[Json]:

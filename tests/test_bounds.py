@@ -47,10 +47,12 @@ from emceepee_trio.front.http1 import MAX_HEAD
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
 from emceepee_trio.model.intake import DEPTH, DIGITS, Measure
+from emceepee_trio.model.lenient import NAMED, SPELLED
 from emceepee_trio.model.problems import TOLD
-from emceepee_trio.model.strict import MISTAKES, SPELLED
+from emceepee_trio.model.strict import MISTAKES
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.tools import resources
+from emceepee_trio.tools.registry import STRANGERS
 from full_pipe import full_pipe
 from parts import mock_clock
 from raw_http import serving
@@ -264,13 +266,24 @@ async def unanswered(here: Here) -> None:
 @tries("model.strict.MISTAKES")
 async def mistakes(here: Here) -> None:
     async with session() as there:
-        unknown = {f"x{n}": 0 for n in range(MISTAKES + 5)}
-        error = (await there.call("list_servers", **unknown)).error
-        assert len(error["details"]["problems"]) == MISTAKES + 1
-        assert error["message"].endswith("and 5 more unknown keys")
+        error = (await there.call("set_roots", roots=[{}] * (MISTAKES + 5))).error
+        assert error["details"]["problems"][MISTAKES - 1].endswith("uri: missing")
+        assert "uri: missing" not in error["details"]["problems"][MISTAKES]
 
 
-@tries("model.problems.TOLD", "model.strict.SPELLED")
+@tries("model.lenient.NAMED", "tools.registry.STRANGERS")
+async def strangers(here: Here) -> None:
+    async with session() as there:
+        unknown = {f"x{n}": 0 for n in range(NAMED + 5)}
+        note = (await there.call("list_timers", **unknown)).note
+        assert note.count("unknown key ") == NAMED
+        assert note.endswith("; and 5 more unknown keys")
+        error = (await there.call("get_timer", **unknown)).error
+        assert error["message"].count("unknown key ") == STRANGERS
+        assert error["details"]["problems"][STRANGERS:] == ["timer_id: missing"]
+
+
+@tries("model.problems.TOLD", "model.lenient.SPELLED")
 async def wrong_roots(here: Here) -> None:
     async with session() as there:
         wrong = {f"x{n}": 0 for n in range(5)}

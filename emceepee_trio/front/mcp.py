@@ -214,7 +214,7 @@ class Front:
         reply = await self._run_tool(tool, context, entry.request, arguments, meta)
         # No checkpoint from here to the return: the events are taken, and the response that
         # carries them is as good as written, or they are given back.
-        result, delivery = finish(self.session, reply)
+        result, delivery = finish(self.session, reply, entry.request.ignored)
         if entry.cancelled:
             # The dispatcher is about to learn it, and will write nothing.
             delivery.give_back()

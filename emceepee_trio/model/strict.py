@@ -1,6 +1,7 @@
 """Strict JSON to frozen attrs classes, every problem at once and each with its path.
 
-Nothing is coerced: ``"5"`` is no integer, ``true`` is no number, an unknown key is a mistake.
+Nothing is coerced: ``"5"`` is no integer, ``true`` is no number, an unknown key is a mistake. What
+models send goes through ``lenient`` first.
 A class says what it takes with its annotations and the marks of ``fields`` in them; from the same
 :func:`json_schema` says it to a model. This module knows neither configuration nor tools.
 
@@ -23,17 +24,12 @@ import attrs
 from cattrs import Converter
 
 from .fields import fields_of
-from .intake import check_text
 from .problems import Expanded, Invalid, Problem, bounds, did_you_mean, join, kind, show
 from .schema import arms, is_list, is_literal, is_mapping, is_union, item_type, json_schema
-from .wire import loads
 
 __all__ = ["Expanded", "Invalid", "Problem", "json_schema", "structure"]
 
 T = TypeVar("T")
-
-SPELLED = 100_000
-"""Values in a list or an object that is spelled as a string; such a string is parsed at once."""
 
 MISTAKES = 20
 """Told of one list or object; the others are only counted."""
@@ -45,17 +41,15 @@ def structure(
     *,
     path: str = "",
     aliases: Mapping[str, str] = {},
-    json_strings: bool = False,
 ) -> T:
     """Make a *cls* of *data*.
 
-    *aliases* are other spellings of field names, in every class on the way. With *json_strings*
-    a list or an object may also come as a string that holds it as JSON.
+    *aliases* are other spellings of field names, in every class on the way.
 
     Raises:
         Invalid: with every problem, paths starting at *path*.
     """
-    converter = _converter(tuple(sorted(aliases.items())), json_strings)
+    converter = _converter(tuple(sorted(aliases.items())))
     try:
         return converter.structure(data, cls)
     except _Wrong as wrong:
@@ -158,16 +152,6 @@ def _sort(cls: Any) -> str:
     return "a list" if is_list(cls) else "an object"
 
 
-def _spelled(cls: Any) -> type | None:
-    """What a string may stand for that is given for a *cls*, if it cannot be just that."""
-    choices = arms(cls) if is_union(cls) else [cls]
-    if str in choices:
-        return None
-    if any(map(is_list, choices)):
-        return list
-    return dict if any(is_mapping(arm) or attrs.has(arm) for arm in choices) else None
-
-
 def _fits(value: object, cls: Any) -> bool:
     """Whether *value* is the sort of JSON that *cls* takes; what is in it may still be wrong."""
     if cls in _SCALARS or is_literal(cls):
@@ -233,19 +217,8 @@ def _breaches(value: object, metadata: Mapping[str, Any]) -> Iterator[_Mistake]:
 
 
 @functools.lru_cache(maxsize=16)
-def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Converter:
+def _converter(aliases: tuple[tuple[str, str], ...]) -> Converter:
     converter, renamed = Converter(), dict(aliases)
-
-    def parsed(value: object, cls: type | None) -> object:
-        """*value*, or the list or object that it spells."""
-        if not json_strings or cls is None or not isinstance(value, str):
-            return value
-        try:
-            check_text(value, SPELLED)
-            inner = loads(value)
-        except ValueError:
-            return value
-        return inner if isinstance(inner, cls) else value
 
     def each(value: Any, cls: Any) -> dict[Any, Any]:
         items = _items(value)
@@ -266,14 +239,12 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
         return made
 
     def a_list(value: Any, cls: Any) -> Any:
-        value = parsed(value, list)
         if not isinstance(value, list | tuple):
             raise _expected("a list", value)
         made = each(value, item_type(cls)).values()
         return list(made) if (get_origin(cls) or cls) is list else tuple(made)
 
     def a_mapping(value: Any, cls: Any) -> Any:
-        value = parsed(value, dict)
         if not isinstance(value, Mapping):
             raise _expected("an object", value)
         return each(value, item_type(cls))
@@ -297,7 +268,6 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
         fields: dict[str, Any] = {a.name: a for a in fields_of(cls) if a.init}
 
         def hook(value: Any, _: Any) -> Any:
-            value = parsed(value, dict)
             if not isinstance(value, Mapping):
                 raise _expected("an object", value)
             mistakes: list[_Mistake] = []
@@ -323,8 +293,8 @@ def _converter(aliases: tuple[tuple[str, str], ...], json_strings: bool) -> Conv
                     if a.default is attrs.NOTHING:
                         mistakes.append(_Mistake((key,), "missing"))
                     continue
+                given = value[key]
                 try:
-                    given = parsed(value[key], _spelled(a.type))
                     if excess := list(itertools.islice(_excess(given, a.metadata), MISTAKES)):
                         raise _Wrong(*excess)
                     made[a.alias] = converter.structure(given, a.type)

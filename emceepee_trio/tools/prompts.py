@@ -41,6 +41,14 @@ class Reference:
     prompt: Annotated[str | None, A_NAME] = None
     uri: Annotated[str | None, A_URL] = None
 
+    @staticmethod
+    def meant(given: Mapping[str, Any]) -> dict[str, Any]:
+        """As the protocol has it, too: ``{type, name}`` is a prompt, ``{type, uri}`` a template."""
+        ours = {key: value for key, value in given.items() if key != "type"}
+        if "name" in ours and not ours.keys() & {"prompt", "uri"}:
+            ours["prompt"] = ours.pop("name")
+        return ours
+
     def problems(self) -> Iterator[Problem]:
         if (self.prompt is None) == (self.uri is None):
             yield Problem("", 'expected either {"prompt": name} or {"uri": template}')

@@ -6,13 +6,15 @@ have no lifetimes of their own: they work in the task of the request, on the ses
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
 from ..errors import InvalidArguments, UnknownTool
-from ..model.problems import Invalid, did_you_mean, listed
+from ..model.fields import fields_of
+from ..model.lenient import lenient
+from ..model.problems import Invalid, Problem, did_you_mean, listed
 from ..model.schema import json_schema
 from ..model.strict import structure
 from ..session.manager import SessionManager
@@ -21,6 +23,9 @@ from .response import Reply
 
 A = TypeVar("A")
 OnProgress = Callable[[Mapping[str, Any]], None]
+
+STRANGERS = 10
+"""Unknown arguments that an error tells of, beside what is wrong."""
 
 
 @attrs.define(eq=False)
@@ -33,6 +38,8 @@ class Request:
     """Hands a backend's progress on to a client that asked for it."""
     gave_up: bool = False
     """The client has stopped waiting for an answer."""
+    ignored: list[Problem] = attrs.field(factory=list, init=False)
+    """Arguments that nobody knows; the answer says that they meant nothing."""
     _promote: Callable[[], None] | None = attrs.field(default=None, init=False)
 
     def can_go_on(self, promote: Callable[[], None]) -> None:
@@ -73,17 +80,24 @@ class Tool:
         }
 
     async def call(self, request: Request, arguments: Mapping[str, Any]) -> Reply:
+        given, strangers = lenient(arguments, self.arguments)
         try:
-            checked = structure(arguments, self.arguments, json_strings=True)
+            checked = structure(given, self.arguments)
         except Invalid as invalid:
-            problems = listed(invalid.problems)
-            raise InvalidArguments(
-                f"{self.name}: {'; '.join(problems)}", {"problems": problems}
-            ) from None
+            raise self.refused([*strangers[:STRANGERS], *invalid.problems]) from None
+        request.ignored += strangers
         if not self.waits:
             return await self.handler(request, checked)
         with request.session.calls.place():
             return await self.handler(request, checked)
+
+    def refused(self, problems: Sequence[Problem]) -> InvalidArguments:
+        """What is wrong with the arguments; and what there is, if it is about that."""
+        said = listed(problems)
+        message = f"{self.name}: {'; '.join(said)}"
+        if any(problem.message.startswith(("unknown key", "missing")) for problem in problems):
+            message += f"; it takes {', '.join(a.name for a in fields_of(self.arguments))}"
+        return InvalidArguments(message, {"problems": said})
 
 
 @attrs.frozen

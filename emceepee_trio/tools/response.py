@@ -6,13 +6,14 @@ nothing can be lost between taking them and handing the response to its transpor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from ..config.bounds import MAX_PENDING_BYTES
 from ..errors import ToolError
+from ..model.problems import Problem
 from ..model.wire import dumps, size_of
 from ..session.events import Delivery
 from ..session.questions import Question
@@ -43,30 +44,45 @@ def error_reply(error: ToolError) -> Reply:
     return Reply({"content": [text(dumps(error.to_json()))], "isError": True})
 
 
-def finish(session: Session, reply: Reply) -> tuple[Result, Delivery]:
-    """The whole result, and the delivery to commit or give back. No checkpoint in here."""
+def finish(
+    session: Session, reply: Reply, ignored: Sequence[Problem] = ()
+) -> tuple[Result, Delivery]:
+    """The whole result, and the delivery to commit or give back. No checkpoint in here.
+
+    *ignored* are arguments that had no effect.
+    """
     if reply.claim is not None:
-        return reply.claim()
+        result, delivery = reply.claim()
+        return _with_blocks(result, _note(ignored)), delivery
     delivery = nothing(session) if session.config.context == "off" else session.events.take()
     with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
-        return _with_context(session, reply, delivery), delivery
+        blocks = [*_note(ignored), *_context(session, delivery)]
+        return _with_blocks(reply.result, blocks), delivery
     # Without what cannot be said: else nothing could be, ever again.
     return reply.result, nothing(session)
 
 
-def _with_context(session: Session, reply: Reply, delivery: Delivery) -> Result:
+def _note(ignored: Sequence[Problem]) -> list[Result]:
+    return [{"note": f"ignored: {'; '.join(map(str, ignored))}"}] if ignored else []
+
+
+def _context(session: Session, delivery: Delivery) -> list[Result]:
     blocks = []
     if said := delivery_json(delivery, "events_since_last_response"):
-        blocks.append(text(dumps(said)))
+        blocks.append(said)
     if session.config.context == "full" and (pending := pending_client(session)):
-        blocks.append(text(dumps({"pending_client_action": pending})))
+        blocks.append({"pending_client_action": pending})
+    return blocks
+
+
+def _with_blocks(result: Result, blocks: Sequence[Result]) -> Result:
     if not blocks:
-        return reply.result
-    content = reply.result.get("content")
+        return result
+    content = result.get("content")
     if not isinstance(content, list):
         # A backend may leave it out; one that sends something else keeps it, as text.
         content = [] if content is None else [text(dumps(content))]
-    return {**reply.result, "content": [*content, *blocks]}
+    return {**result, "content": [*content, *(text(dumps(block)) for block in blocks)]}
 
 
 def nothing(session: Session) -> Delivery:

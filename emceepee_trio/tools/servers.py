@@ -9,7 +9,7 @@ import attrs
 
 from ..backend.backend import Backend
 from ..backend.catalog import name_of
-from ..config import ConfigError, server_from_arguments
+from ..config import ConfigError, Server, server_from_arguments
 from ..config.bounds import (
     MAX_CAPABILITIES,
     MAX_INSTRUCTIONS,
@@ -19,17 +19,18 @@ from ..config.bounds import (
     MAX_TASKS_SHOWN,
     MAX_TOOLS_NAMED,
 )
+from ..config.dialects import ALIASES
 from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
-from ..errors import InvalidArguments, ToolError
+from ..errors import ToolError
 from ..model.fields import Doc, Secret, frozen
-from ..model.problems import listed
+from ..model.lenient import lenient
 from ..model.weight import cut, weigh
 from ..model.wire import timestamp
 from ..session.call import Task
 from ..session.session import Session
 from .asking import entries_of
 from .listing import list_reply
-from .registry import CALLS, ENDS, READS, TOOLS, NoArguments, Request
+from .registry import CALLS, ENDS, READS, STRANGERS, TOOLS, NoArguments, Request
 from .response import Reply, json_reply, pending_client
 
 STDERR_TAIL = 20
@@ -62,13 +63,15 @@ class AddServer:
 async def add_server(request: Request, asked: AddServer) -> Reply:
     given = attrs.asdict(asked, recurse=False)
     keep = given.pop("keep_on_failure")
+    said_of_it = {key: value for key, value in given.items() if value is not None}
+    entry, strangers = lenient(said_of_it, Server, aliases=ALIASES)
+    assert isinstance(entry, dict)
     try:
-        server = server_from_arguments({k: v for k, v in given.items() if v is not None})
+        server = server_from_arguments(entry)
     except ConfigError as error:
-        problems = listed(error.problems)
-        raise InvalidArguments(
-            f"add_server: {'; '.join(problems)}", {"problems": problems}
-        ) from None
+        problems = [*request.ignored, *strangers][:STRANGERS] + error.problems
+        raise TOOLS.get("add_server").refused(problems) from None
+    request.ignored += strangers
     client, replaced = await request.manager.add_server(
         request.session, server, keep_on_failure=keep
     )

@@ -262,7 +262,7 @@ async def test_there_is_a_limit_of_waits(connect: Open) -> None:
 
 async def test_a_wait_takes_only_so_long(connect: Open) -> None:
     async with connect() as emceepee:
-        for timeout in (-1, 900_001, "5", 1.5):
+        for timeout in (-1, 900_001, "5s", 1.5):
             error = await emceepee.fails("await_activity", timeout_ms=timeout)
             assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
             (problem,) = error["details"]["problems"]

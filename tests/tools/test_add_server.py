@@ -183,7 +183,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"name": "x", "command": "a", "headers": {"a": "b"}}, ["headers: .*"]),
     ({"name": "x", "command": "a", "args": "b"}, ["args: expected a list, .*"]),
     ({"name": "x", "command": "a", "args": ["b", 1]}, [r"args\[1\]: expected a string, got 1"]),
-    ({"name": "x", "comand": "a"}, ['unknown key "comand".*command.*']),
+    ({"name": "x", "comand": "a"}, ['unknown key "comand".*command.*', ".*needs a url or .*"]),
     (
         {"name": "x", "command": "a", "restart": {"max_attempts": "x", "jitter": 2}},
         ['restart.max_attempts: expected an integer, got "x"', "restart.jitter: out of range.*"],

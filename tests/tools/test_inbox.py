@@ -49,7 +49,7 @@ async def test_notifications_can_be_picked_and_limited(connect: Open) -> None:
         assert await heard(server="raw", limit=2) == [("raw", 0), ("raw", 1)]
         assert await heard(limit=2) == [("other", 0), ("raw", 2)]
         assert await heard() == [("raw", 3), ("raw", 4)]
-        for limit in (0, "1", True):
+        for limit in (0, "one", True):
             error = await emceepee.fails("get_notifications", limit=limit)
             assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
 
@@ -219,7 +219,6 @@ async def test_roots_that_are_none_are_refused(connect: Open) -> None:
         ([{"uri": "notfile"}], r'roots\[0\].uri: expected a file:// URI, got "notfile"'),
         ([{"uri": "https://h/a"}], r"roots\[0\].uri: expected a file:// URI, got .*"),
         ([{"uri": "file://"}], r"roots\[0\].uri: expected a file:// URI, got .*"),
-        ([{"uri": "file:///a", "nam": "A"}], r'roots\[0\]: unknown key "nam".*name.*'),
     ]
     async with connect() as emceepee:
         for roots, problem in bad:

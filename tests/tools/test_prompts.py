@@ -79,9 +79,21 @@ async def test_arguments_are_completed(
             argument={"name": "id", "value": ""},
             context={"other": "value"},
         )
-        first, second = (request["params"] for request in journal.of("completion/complete"))
-        for params in (first, second):
+        # As the protocol spells them.
+        for ref in (
+            {"type": "ref/prompt", "name": "greet"},
+            {"type": "ref/resource", "uri": "raw://item/{id}"},
+        ):
+            answer = await emceepee.call(
+                "complete", server="raw", ref=ref, argument={"name": "who", "value": "A"}
+            )
+            assert answer.json["total"] == 250
+            assert not answer.note
+        asked = [request["params"] for request in journal.of("completion/complete")]
+        for params in asked:
             params.pop("_meta", None)
+        first, second, third, fourth = asked
+        assert [third["ref"], fourth["ref"]] == [first["ref"], second["ref"]]
         assert first == {
             "ref": {"type": "ref/prompt", "name": "greet"},
             "argument": {"name": "who", "value": "A"},
@@ -113,6 +125,7 @@ async def test_what_cannot_be_completed_is_named(connect: Open) -> None:
     bad: list[tuple[dict[str, Any], str]] = [
         ({"ref": {}}, "ref: expected either .*"),
         ({"ref": {"prompt": "a", "uri": "b"}}, "ref: expected either .*"),
+        ({"ref": {"type": "ref/prompt"}}, "ref: expected either .*"),
         ({"ref": "greet"}, 'ref: expected an object, got "greet"'),
         ({"argument": {"name": "who"}}, "argument.value: missing"),
         ({"context": {"a": 1}}, "context.a: expected a string, got 1"),

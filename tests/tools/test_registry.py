@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from jsonschema import Draft202012Validator
 
@@ -81,13 +82,69 @@ async def test_every_tool_names_arguments_it_does_not_know(connect: Open) -> Non
     async with connect() as emceepee:
         tools = (await emceepee.request("tools/list"))["tools"]
         for tool in tools:
-            error = await emceepee.fails(tool["name"], no_such_argument=1)
-            assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
-            assert error["message"] == Like(f"{tool['name']}: .*")
-            problems = error["details"]["problems"]
-            assert problems[0] == Like('unknown key "no_such_argument".*')
-            missing = [f"{name}: missing" for name in tool["inputSchema"].get("required", ())]
-            assert problems[1:] == missing
+            schema = tool["inputSchema"]
+            if missing := [f"{name}: missing" for name in schema.get("required", ())]:
+                error = await emceepee.fails(tool["name"], no_such_argument=1)
+                assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
+                known = ", ".join(schema["properties"])
+                assert error["message"] == Like(f"{tool['name']}: .*; it takes {known}")
+                problems = error["details"]["problems"]
+                assert problems[0] == Like('unknown key "no_such_argument".*')
+                assert problems[1:] == missing
+                continue
+            patience = {"timeout_ms": 0} if "timeout_ms" in schema["properties"] else {}
+            answer = await emceepee.call(tool["name"], no_such_argument=1, **patience)
+            assert answer.json is not None
+            assert answer.note == Like('ignored: unknown key "no_such_argument".*')
+
+
+async def test_what_nobody_knows_is_left_out_and_named(connect_as_either: Open) -> None:
+    async with connect_as_either({"raw": raw()}) as emceepee:
+        echo: dict[str, Any] = {"server": "raw", "tool": "echo", "args": {"text": "hi"}}
+        answer = await emceepee.call("execute_tool", **echo, wait_for_previous=False, timout_ms=1)
+        assert answer.text == "hi"
+        assert answer.note == (
+            'ignored: unknown key "wait_for_previous"; '
+            'unknown key "timout_ms", did you mean "timeout_ms"?'
+        )
+        # Also with an error of the call itself, and where news are the answer.
+        answer = await emceepee.call("execute_tool", **echo | {"server": "row"}, why="so")
+        assert answer.error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
+        assert answer.note == 'ignored: unknown key "why"'
+        answer = await emceepee.call("await_activity", timeout_ms=0, until="now")
+        assert "triggers" in answer.json
+        assert answer.note == 'ignored: unknown key "until"'
+        # What one call is told of is told to no other.
+        assert (await emceepee.call("execute_tool", **echo)).note == ""
+        roots = [{"uri": "file:///a", "nam": "A"}]
+        answer = await emceepee.call("set_roots", roots=roots)
+        assert answer.json == {"roots": [{"uri": "file:///a"}]}
+        assert answer.note == 'ignored: roots[0]: unknown key "nam", did you mean "name"?'
+
+
+async def test_what_is_loosely_typed_is_taken(connect: Open) -> None:
+    async with connect({"raw": raw()}) as emceepee:
+        echo = {"server": "raw", "tool": "echo"}
+        for loose in (
+            {"timeout_ms": 5000.0, "ttl_ms": "60000"},
+            {"timeout_ms": "5000.0", "ttl_ms": None},
+            {"timeout_ms": None, "args": None},
+            {"args": "{}"},
+        ):
+            assert (await emceepee.call("execute_tool", **echo | loose)).text == ""
+        task = await emceepee.call("execute_tool", **echo | {"tool": "never", "timeout_ms": "0"})
+        assert (await emceepee.says("get_task", task_id=task.task_id))["task"]["ttl_ms"] == 600_000
+        said = await emceepee.says("list_tasks", include_completed="true", status=None, server=None)
+        assert len(said["tasks"]) == 1
+        timer = (await emceepee.says("set_timer", duration_ms="9000", message="m", interval=None))[
+            "timer"
+        ]
+        assert (timer["duration_ms"], timer["interval"]) == (9000, False)
+        assert (await emceepee.says("get_logs", sources=None, limit=5.0, level=None))["logs"] == []
+        error = await emceepee.fails("execute_tool", **echo, timeout_ms=0.5)
+        assert "timeout_ms: expected an integer, got 0.5" in error["message"]
+        error = await emceepee.fails("execute_tool", server="raw", tool=None)
+        assert "tool: expected a string, got null" in error["message"]
 
 
 async def test_an_unknown_tool_of_ours_is_a_protocol_error(connect_as_either: Open) -> None:

@@ -310,6 +310,7 @@ async def test_a_task_that_is_not_there_is_an_error(connect: Open, tool: str) ->
             ({}, "task_id: missing"),
             ({"task_id": 7}, "task_id: expected a string, got 7"),
             ({"taskId": "x"}, 'unknown key "taskId".*task_id.*'),
+            ({"taskId": "x"}, "task_id: missing"),
         ):
             error = await emceepee.fails(tool, **arguments)
             assert Like(problem) in error["details"]["problems"]
