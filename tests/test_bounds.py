@@ -42,7 +42,7 @@ from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.commands import remote
 from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached
-from emceepee_trio.front import listen
+from emceepee_trio.front import listen, modern
 from emceepee_trio.front.http1 import MAX_HEAD
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
@@ -451,11 +451,22 @@ async def waiters(here: Here) -> None:
             there.client.tool("await_activity", timeout_ms=60_000)
         await wait_all_tasks_blocked()
         await there.refused("await_activity", bounds.MAX_WAITERS)
-        modern = there.world.client()
+        other = there.world.client()
         for _ in range(bounds.MAX_WAITERS):
-            await modern.modern("subscriptions/listen", notifications={}).begun()
-        answer = await modern.modern("subscriptions/listen", notifications={}).answer()
+            await other.modern("subscriptions/listen", notifications={}).begun()
+        answer = await other.modern("subscriptions/listen", notifications={}).answer()
         assert str(bounds.MAX_WAITERS) in answer["error"]["message"]
+
+
+@tries("front.modern.MAX_CLIENTS")
+async def clients(here: Here) -> None:
+    async with open_world() as world:
+        ann = world.client("ann")
+        for n in range(modern.MAX_CLIENTS + 3):
+            called = {"io.modelcontextprotocol/clientInfo": {"name": f"client-{n}"}}
+            await ann.modern("tools/list", meta=called).complete()
+        (by,) = (await ann.modern_call("await_activity", timeout_ms=1))["events"]
+        assert len(by["events"]) == modern.MAX_CLIENTS - 1
 
 
 @tries("config.bounds.MAX_SUBSCRIPTIONS")

@@ -44,9 +44,13 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from .. import logs
+from ..config import OUR_NAME
 from ..errors import UnknownTool
+from ..model.events import SessionShared
 from ..session.events import Delivery
 from ..session.manager import SessionManager
+from ..session.session import Session
 from ..tools.registry import TOOLS
 from .mcp import EXPECTED, Front, Loaded, mcp_server
 from .sessions import open_session
@@ -69,6 +73,13 @@ from .wire import (
 
 DEFAULT_WORKSPACE = "main"
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_CLIENTS = 10
+"""That are told from each other in one session."""
+SHARED = (
+    "Several clients use this session: what one is told, such as an event or a question, the "
+    "others are not. Each gets one of its own with another ?session=NAME in its URL, or with "
+    "`emceepee stdio --connect URL` as its command."
+)
 BACKLOG = 256
 """Notifications of one request that wait for a slow reader; the oldest make room: they are
 progress, of which only the newest counts."""
@@ -131,10 +142,44 @@ class _Exchange:
 
 
 @attrs.define(eq=False)
+class _Workspace:
+    """Who is seen to use one session of this era, in which nobody says that they are somebody."""
+
+    session: Session
+    under_way: dict[Front, str | int] = attrs.field(factory=dict, init=False)
+    """Requests, and what their clients call them."""
+    clients: dict[str, None] = attrs.field(factory=dict, init=False)
+    """By name and version, in the order in which they came."""
+    _is_told: bool = attrs.field(default=False, init=False)
+
+    @contextmanager
+    def serves(self, front: Front, request_id: str | int, client: str) -> Generator[None]:
+        is_new = client not in self.clients and len(self.clients) < MAX_CLIENTS
+        if is_new:
+            self.clients[client] = None
+        # One client has not two requests of one id under way; two windows of one program may.
+        if (is_new and len(self.clients) > 1) or (
+            request_id in self.under_way.values() and not self._is_told
+        ):
+            self._tell()
+        self.under_way[front] = request_id
+        try:
+            yield
+        finally:
+            del self.under_way[front]
+
+    def _tell(self) -> None:
+        self._is_told = True
+        clients = list(self.clients)
+        logs.write("warn", "session_shared", session=self.session.id, clients=clients)
+        self.session.publish(OUR_NAME, SessionShared(clients, SHARED))
+
+
+@attrs.define(eq=False)
 class Modern:
     manager: SessionManager
-    _under_way: dict[str, set[Front]] = attrs.field(factory=dict, init=False)
-    """By the name of a session: its requests."""
+    _workspaces: dict[str, _Workspace] = attrs.field(factory=dict, init=False)
+    """By the name of their sessions."""
 
     async def serve(
         self,
@@ -154,7 +199,8 @@ class Modern:
             # request is about to be cancelled: closing its response cannot say that.
             version = headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
             _raise_if(unsupported_protocol_version_rejection(version))
-            for front in self._under_way.get(_name(scope, principal), ()):
+            workspace = self._workspaces.get(_name(scope, principal))
+            for front in () if workspace is None else workspace.under_way:
                 front.observe(message)
             await send_bytes(send, 202)
             return
@@ -198,7 +244,8 @@ class Modern:
             front.client_is_gone()
             nursery.cancel_scope.cancel("client is gone")
 
-        with session.busy(), self._is_under_way(name, front):
+        client = _called(route.client_info)
+        with session.busy(), self._workspace(session).serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(watch)
@@ -208,15 +255,15 @@ class Modern:
             finally:
                 exchange.settle(is_told=False)
 
-    @contextmanager
-    def _is_under_way(self, name: str, front: Front) -> Generator[None]:
-        self._under_way.setdefault(name, set()).add(front)
-        try:
-            yield
-        finally:
-            self._under_way[name].discard(front)
-            if not self._under_way[name]:
-                del self._under_way[name]
+    def _forget(self, session_id: str) -> None:
+        del self._workspaces[session_id]
+
+    def _workspace(self, session: Session) -> _Workspace:
+        found = self._workspaces.get(session.id)
+        if found is None:
+            found = self._workspaces[session.id] = _Workspace(session)
+            session.at_end(partial(self._forget, session.id))
+        return found
 
     def end_workspace(self, scope: Scope, principal: str) -> None:
         """The client will ask for nothing more in its workspace."""
@@ -264,6 +311,12 @@ async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) 
     exchange.settle(is_told=True)
     with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
         await write()
+
+
+def _called(info: Any) -> str:
+    """What a client calls itself."""
+    said = [info.get("name"), info.get("version")] if isinstance(info, Mapping) else []
+    return " ".join(each[:100] for each in said if isinstance(each, str)) or "unknown client"
 
 
 def _status(answer: JSONRPCResponse | JSONRPCError) -> int:

@@ -7,7 +7,7 @@ field that is None does not travel (`wire.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -110,6 +110,14 @@ class TimerExpired:
     timer_id: str
     message: str
     fire_count: int
+
+
+@attrs.frozen
+class SessionShared:
+    """It is one of the modern era, and several clients have given the same name."""
+
+    clients: Sequence[str]
+    advice: str
 
 
 @attrs.frozen
@@ -252,6 +260,7 @@ Happening: TypeAlias = (
     | SamplingCancelled
     | Notification
     | TimerExpired
+    | SessionShared
     | ServerAdded
     | ServerRemoved
     | ServerConnected

@@ -124,3 +124,46 @@ async def test_fifty_clients_at_once_get_their_own_secrets(autojump_clock: MockC
         for key, exchange in zip(keys, exchanges, strict=True):
             said, answer = (await exchange.complete()).messages
             assert (said["params"]["message"], answer["result"]["text"]) == (key, key)
+
+
+async def test_several_clients_in_one_workspace_are_noticed_and_told() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            ann = world.client("ann")
+            meta = "io.modelcontextprotocol/clientInfo"
+            await ann.modern("tools/list").complete()
+            await ann.modern("tools/list").complete()
+            assert (await ann.modern_call("await_activity", timeout_ms=1))["events"] == []
+            other = {meta: {"name": "codex", "version": "1"}}
+            await ann.modern("tools/list", meta=other).complete()
+            (by,) = (await ann.modern_call("await_activity", timeout_ms=1))["events"]
+            (told,) = by["events"]
+            assert told["type"] == "session_shared"
+            assert told["data"]["clients"] == ["asgi 0", "codex 1"]
+            assert "--connect" in told["data"]["advice"]
+            await ann.modern("tools/list", meta=other).complete()
+            assert (await ann.modern_call("await_activity", timeout_ms=1))["events"] == []
+
+
+async def test_two_windows_of_one_client_are_noticed_by_their_ids() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            ann = world.client("ann")
+            waits = {"timeout_ms": 60_000}
+            one = ann.modern("tools/call", id=1, name="await_activity", arguments=waits)
+            await wait_all_tasks_blocked()
+            await ann.modern("tools/list", id=2).complete()
+            assert not one.is_complete
+            await ann.modern("tools/list", id=1).complete()
+            (told,) = (await one.message())["result"]["content"]
+            assert '"session_shared"' in told["text"]
+
+
+async def test_a_workspace_is_ended_by_its_url() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            ann, bob = world.client("ann"), world.client("bob")
+            await ann.modern_call("set_timer", query="session=w", duration_ms=60_000, message="w")
+            assert (await bob.open("DELETE", {}, query="session=w").complete()).status == 404
+            assert (await ann.open("DELETE", {}, query="session=w").complete()).status == 200
+            assert (await ann.modern_call("list_timers", query="session=w"))["timers"] == []

@@ -44,6 +44,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "sampling_cancelled": ({"requestId", "reason"}, set()),
     "notification": ({"method", "timestamp"}, {"params", "tooLarge"}),
     "timer_expired": ({"timerId", "message", "fireCount"}, set()),
+    "session_shared": ({"clients", "advice"}, set()),
     "server_added": ({"name", "target", "addedBy"}, set()),
     "server_removed": ({"name", "target", "removedBy"}, set()),
     "server_connected": ({"name", "capabilities", "protocolVersion"}, {"tooLarge"}),
