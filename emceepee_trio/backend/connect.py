@@ -164,7 +164,7 @@ async def _open_streams(
     restricted: bool,
 ) -> AsyncGenerator[Streams]:
     if server.transport == "stdio":
-        environment = child_environment(server)
+        environment = child_environment(server, tokens=shared.tokens)
         command = command_line(server, environment)
 
         with shared.place_for_child():

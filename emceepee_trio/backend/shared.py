@@ -5,7 +5,7 @@ There is one in a daemon. Knows neither sessions nor connections.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
@@ -29,6 +29,8 @@ class Shared:
     """Ends what children leave behind; without one, that stays."""
     eras: dict[ReachedBy, Era] = attrs.field(factory=dict)
     """What servers speak, by how they are reached."""
+    tokens: Collection[str] = frozenset()
+    """Of ours; no child gets a variable that is one."""
     most_children: int = attrs.field(factory=most_children)
     children: int = attrs.field(default=0, init=False)
     """Those that are ending, too."""

@@ -8,31 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ..config import Server
 from ..errors import ConnectFailed
-
-INHERITED = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "XDG_RUNTIME_DIR",
-)
-"""All that a child sees of our own environment. Anything else may hold a secret of somebody's."""
+from ..model.inherited import inherited
 
 
-def child_environment(server: Server, ours: Mapping[str, str] = os.environ) -> dict[str, str]:
-    return {name: ours[name] for name in INHERITED if name in ours} | dict(server.env)
+def child_environment(
+    server: Server, ours: Mapping[str, str] = os.environ, tokens: Collection[str] = ()
+) -> dict[str, str]:
+    """What its entry says, and what it inherits; none of our *tokens*."""
+    return inherited(ours, server.inherit_env or (), tokens) | dict(server.env)
 
 
 def command_line(server: Server, environment: Mapping[str, str]) -> list[str]:

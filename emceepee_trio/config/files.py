@@ -209,7 +209,11 @@ class _Reading:
                 "limits.servers",
                 f"{len(self.servers)} servers, expected at most {config.limits.servers}",
             )
-        made = tuple(server for _, server in self.servers.values() if server is not None)
+        made = tuple(
+            server.with_inherited(config.inherit_env)
+            for _, server in self.servers.values()
+            if server is not None
+        )
         policy = _resolved_policy(config.policy, self.folder, self.environ)
         self.warnings += [str(attrs.evolve(p, path=f"policy.{p.path}")) for p in policy.doubts()]
         return attrs.evolve(config, servers=made, policy=policy)

@@ -15,6 +15,7 @@ import attrs
 
 from ..model.allowed import is_glob
 from ..model.fields import Bounds, Doc, Most, Pattern, Secret, frozen
+from ..model.inherited import More, is_ours, together
 from ..model.problems import Expanded, Problem, join, show
 from ..model.redact import redact_command, redact_url
 from .bounds import (
@@ -51,6 +52,8 @@ HEADERS = Most(MAX_HEADERS, MAX_HEADER)
 ALLOWED = Most(MAX_ALLOWED_TOOLS, MAX_SEARCH_PATTERN)
 FEW = Most(MAX_HEADERS, MAX_NAME)
 """Marks of what a server is made of; a tool that takes one has the same."""
+VARIABLES = Pattern(r"[A-Za-z0-9_()*?\[\]!-]+", "the name of a variable, or a glob")
+"""As Windows has them, too."""
 
 
 @frozen
@@ -93,8 +96,17 @@ class Server:
     command: Annotated[str | None, A_PATH, Secret(), Doc("The program to start instead.")] = None
     args: Annotated[tuple[str, ...], ARGS, Secret(), Doc("Its arguments.")] = ()
     env: Annotated[
-        Mapping[str, str], ARGS, Secret(), Doc("Added to its otherwise minimal environment.")
+        Mapping[str, str], ARGS, Secret(), Doc("Added to what it inherits of our environment.")
     ] = _NOTHING
+    inherit_env: Annotated[
+        More | None,
+        FEW,
+        VARIABLES,
+        Doc(
+            "Names or globs of variables of ours that it gets beside the usual ones and those of "
+            "the file's ``inherit_env``; ``all``: every one that is not our own."
+        ),
+    ] = None
     cwd: Annotated[str | None, A_PATH, Doc("Where it runs; relative to the file's folder.")] = None
     type: Annotated[
         Literal["stdio", "http", "sse"] | None, Doc("The transport, if it shall not be inferred.")
@@ -163,7 +175,7 @@ class Server:
         elif self.url is None and self.command is None:
             yield Problem("", "needs a url or a command")
         elif self.url is not None:
-            yield from self._foreign_to("url", "args", "env", "cwd", "restart")
+            yield from self._foreign_to("url", "args", "env", "inherit_env", "cwd", "restart")
             if self.type == "stdio":
                 yield Problem("type", '"stdio" needs a command, this server has a url')
             if complaint := _url_complaint(self.url):
@@ -214,6 +226,21 @@ class Server:
         for name in self.env:
             if not name or "=" in name:
                 yield Problem(join("env", name), "is not the name of a variable")
+        yield from inheritance_problems(self.inherit_env)
+
+    def with_inherited(self, more: More) -> Server:
+        """As it is in a file that says *more* of all programs."""
+        if self.command is None or not more:
+            return self
+        return attrs.evolve(self, inherit_env=together(more, self.inherit_env))
+
+
+def inheritance_problems(more: More | None) -> Iterator[Problem]:
+    for i, name in enumerate(() if more is None or more == "all" else more):
+        if is_ours(name):
+            yield Problem(
+                join("inherit_env", i), f"{show(name)} is this daemon's own, no server gets it"
+            )
 
 
 @attrs.frozen

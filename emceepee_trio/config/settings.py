@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import attrs
 
 from ..model.fields import Bounds, Doc, Pattern, Secret, frozen
+from ..model.inherited import More
 from ..model.problems import Problem, join, show
 from .bounds import (
     DAY,
@@ -25,7 +26,7 @@ from .bounds import (
     SECOND,
 )
 from .policy import Policy
-from .server import NAME, Server
+from .server import FEW, NAME, VARIABLES, Server, inheritance_problems
 
 OWN = "token"
 """Taken: the principal of the one token that the daemon was started with, or minted."""
@@ -167,6 +168,18 @@ class Config:
         Literal["full", "off"],
         Doc("Whether every response tells what is new, or only await_activity."),
     ] = "full"
+    inherit_env: Annotated[
+        More,
+        FEW,
+        VARIABLES,
+        Doc(
+            "Names or globs of variables of ours that programs get beside the usual ones; ``all``: "
+            "every one that is not our own. See `Environment`_."
+        ),
+    ] = ()
     shutdown_grace_ms: Annotated[
         int, Bounds(0, 10 * MINUTE), Doc("How long what is under way may take at the end.")
     ] = 10 * SECOND
+
+    def problems(self) -> Iterator[Problem]:
+        yield from inheritance_problems(self.inherit_env)

@@ -253,6 +253,7 @@ class SessionManager:
         What else has changed holds for sessions that begin from now on.
         """
         self.config = config
+        self._shared.tokens = frozenset(config.http.tokens.values())
         self.registry.reload(config)
         for session in self.sessions():
             wanted = self.registry.visible(session.principal)
@@ -298,7 +299,8 @@ async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
 async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs."""
     async with open_reaper() as reaper, trio.open_nursery() as nursery:
-        manager = SessionManager(config, Registry(config), nursery, Shared(reaper))
+        shared = Shared(reaper, tokens=frozenset(config.http.tokens.values()))
+        manager = SessionManager(config, Registry(config), nursery, shared)
         yield manager
         sessions = manager.sessions()
         logs.write(

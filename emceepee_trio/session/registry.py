@@ -39,6 +39,7 @@ class Registry:
         Raises:
             ToolError: it may not; says why.
         """
+        server = server.with_inherited(self.config.inherit_env)
         configured = self._configured().get(server.name)
         if configured == server:
             return server  # it changes nothing
@@ -66,6 +67,8 @@ class Registry:
             for name, server in list(added.items()):
                 if not _is_admitted(config, server):
                     del added[name]
+                elif server.command is not None:  # its client has no say in what it inherits
+                    added[name] = attrs.evolve(server, inherit_env=config.inherit_env or None)
 
     def add(self, principal: str, server: Server) -> None:
         if self._configured().get(server.name) != server:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
-from emceepee_trio.backend.spec import INHERITED, child_environment, command_line
-from emceepee_trio.config import Server
+from emceepee_client import Json, write_config
+from emceepee_lines import run
+from emceepee_trio.backend.spec import child_environment, command_line
+from emceepee_trio.config import Config, Server, server_from_arguments
 from emceepee_trio.errors import ConnectFailed
+from emceepee_trio.model.inherited import is_usual
+from emceepee_trio.session.manager import open_sessions
+from emceepee_trio.session.session import Session
 from fake_backends import raw
 from recording import running
 
@@ -49,13 +55,95 @@ async def test_a_child_has_its_environment_its_folder_and_its_arguments(
     assert here["env"]["ITS_TOKEN"] == "grüße"
     assert here["env"]["LOGNAME"] == "us"
     assert "OUR_TOKEN" not in here["env"]
-    # LC_CTYPE may come from Python itself.
-    assert here["env"].keys() <= {*INHERITED, "ITS_TOKEN", "LC_CTYPE", *tagged(here["env"])}
+    others = {name for name in here["env"] if not is_usual(name)}
+    assert others - {"EMCEEPEE_TAG"} == {"ITS_TOKEN"}
 
 
-def tagged(environment: dict[str, str]) -> set[str]:
-    """What we add to find a child again."""
-    return {name for name in environment if name.startswith("EMCEEPEE_")}
+FROM_THE_SHELL = {
+    "HTTPS_PROXY": "http://proxy.example",
+    "no_proxy": "localhost",
+    "SSL_CERT_FILE": "/ca.pem",
+    "NODE_EXTRA_CA_CERTS": "/ca.pem",
+    "NPM_CONFIG_REGISTRY": "https://npm.example",
+    "npm_config_cache": "/cache",
+    "UV_INDEX_URL": "https://pypi.example",
+    "PIP_INDEX_URL": "https://pypi.example",
+    "SSH_AUTH_SOCK": "/agent",
+    "XDG_CACHE_HOME": "/cache",
+    "LANGUAGE": "de",
+    "DOCKER_HOST": "unix:///docker",
+}
+SECRETS = {"CORP_TOKEN": "s3cret", "OTHER_TOKEN": "hunter2", "ADA": "token-of-ada"}
+OF_THE_DAEMON = {
+    "EMCEEPEE_TOKEN": "ours",
+    "EMCEEPEE_LOG": "debug",
+    "NOTIFY_SOCKET": "",
+    "LISTEN_FDNAMES": "x",
+}
+
+
+def inherits(tmp_path: Path, entry: Json, **settings: Any) -> Json:
+    """What a server sees whose daemon was started in the environment above."""
+    config = write_config(tmp_path, {"raw": raw() | entry}, **settings)
+    environment = FROM_THE_SHELL | SECRETS | OF_THE_DAEMON
+    told = run("call", "raw", "where", "--config", config, **environment)
+    assert told.returncode == 0, told.stderr
+    seen: Json = json.loads(json.loads(told.stdout)["content"][0]["text"])["env"]
+    assert not seen.keys() & OF_THE_DAEMON.keys()
+    return seen
+
+
+def test_what_installers_need_is_inherited_and_nothing_that_is_secret(tmp_path: Path) -> None:
+    seen = inherits(tmp_path, {})
+    assert seen.items() >= FROM_THE_SHELL.items()
+    assert not seen.keys() & SECRETS.keys()
+
+
+def test_the_operator_may_have_more_inherited_by_all_or_by_one(tmp_path: Path) -> None:
+    seen = inherits(tmp_path, {"inherit_env": ["CORP_*"]}, inheritEnv=["OTHER_TOKEN"])
+    assert seen.items() >= FROM_THE_SHELL.items()
+    assert seen.keys() & SECRETS.keys() == {"CORP_TOKEN", "OTHER_TOKEN"}
+
+
+@pytest.mark.parametrize("is_of_all", [True, False])
+def test_all_is_all_but_our_own_and_our_tokens(tmp_path: Path, is_of_all: bool) -> None:
+    whom = {"inherit_env": "all"}
+    http = {"tokens": {"ada": "${ADA}"}}
+    if is_of_all:
+        seen = inherits(tmp_path, {}, http=http, **whom)
+    else:
+        seen = inherits(tmp_path, whom, http=http)
+    assert seen.items() >= FROM_THE_SHELL.items()
+    assert seen.keys() & SECRETS.keys() == {"CORP_TOKEN", "OTHER_TOKEN"}
+
+
+def test_a_server_that_says_what_it_gets_does_not_get_all(tmp_path: Path) -> None:
+    seen = inherits(tmp_path, {"inherit_env": []}, inherit_env="all")
+    assert not seen.keys() & SECRETS.keys()
+
+
+async def test_what_clients_add_gets_what_the_operator_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_TOKEN", "hunter2")
+    monkeypatch.setenv("CORP_NAME", "x")
+    asked = server_from_arguments({"name": "it", **raw()})
+    async with open_sessions(Config(inherit_env=("CORP_*",))) as sessions:
+        with trio.fail_after(GUARD):
+            session = await sessions.ensure("s", "p")
+            await sessions.add_server(session, asked, keep_on_failure=False)
+            assert await whose(session) == {"CORP_NAME"}
+            sessions.reload(Config(inherit_env=("OUR_*",)))
+            assert await whose(session) == {"OUR_TOKEN"}
+            sessions.reload(Config())
+            assert await whose(session) == set()
+
+
+async def whose(session: Session) -> set[str]:
+    client = await session.backend("it").connection()
+    result = await client.request("tools/call", {"name": "where", "arguments": {}})
+    environment: Json = json.loads(result["content"][0]["text"])["env"]
+    return {"OUR_TOKEN", "CORP_NAME"} & environment.keys()
 
 
 def test_a_command_is_looked_for_on_the_path_of_the_child(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "health": {"interval_ms": 120_000},
         "http": {"allowed_hosts": (), "allowed_origins": (), "tokens": {}},
         "policy": {"spawn": None, "spawn_allowlist": (), "network": "restricted"},
+        "inherit_env": (),
         "context": "full",
         "shutdown_grace_ms": 10_000,
     }
@@ -69,6 +70,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "command": "x",
         "args": (),
         "env": {},
+        "inherit_env": None,
         "cwd": None,
         "type": None,
         "disabled": False,
@@ -141,6 +143,24 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         ({"context": "${NOPE}"}, "context: environment variable NOPE is not set"),
         ({"context": "of"}, 'context: expected one of "full", "off", got "of"'),
         ({"shutdown_grace_ms": None}, "shutdown_grace_ms: expected an integer, got null"),
+        ({"inherit_env": "HOME"}, 'inherit_env: expected a list or "all", got "HOME"'),
+        ({"inherit_env": None}, 'inherit_env: expected a list or "all", got null'),
+        (
+            {"inherit_env": ["A=b"]},
+            'inherit_env[0]: expected the name of a variable, or a glob, got "A=b"',
+        ),
+        (
+            {"inherit_env": ["A", "emceepee_*"]},
+            'inherit_env[1]: "emceepee_*" is this daemon\'s own, no server gets it',
+        ),
+        (
+            {"servers": [{"name": "a", "command": "x", "inheritEnv": ["NOTIFY_SOCKET"]}]},
+            ('servers[0].inheritEnv[0]: "NOTIFY_SOCKET" is this daemon\'s own, no server gets it'),
+        ),
+        (
+            {"servers": [{"name": "a", "url": "http://h", "inherit_env": ["A"]}]},
+            "servers[0].inherit_env: means nothing to a server with a url",
+        ),
         (
             {"http": {"allowed_hosts": ["http://h"]}},
             'http.allowed_hosts[0]: expected a host, or host:port, got "http://h"',

@@ -181,7 +181,7 @@ BACKEND = (
     mutant(
         "a child sees the environment of the daemon",
         "backend/spec.py",
-        "    return {name: ours[name] for name in INHERITED if name in ours} | dict(server.env)\n",
+        "    return inherited(ours, server.inherit_env or (), tokens) | dict(server.env)\n",
         "    return dict(ours) | dict(server.env)\n",
         "backend/test_spec.py",
     ),
