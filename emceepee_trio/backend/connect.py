@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
@@ -56,6 +56,8 @@ class Streams:
     writes: Any
     process: Process | None = None
     http: HttpTransport | None = None
+    environment: Collection[str] = ()
+    """Names of the variables of a child."""
 
 
 class _DiedOfProbe(Exception):
@@ -177,7 +179,7 @@ async def _open_streams(
                 on_noise=callbacks.made_noise,
                 reaper=shared.reaper,
             ) as process:
-                yield Streams(process.reads, process.writes, process=process)
+                yield Streams(process.reads, process.writes, process, environment=environment)
     else:
         opened = open_http(server, session, measure, restricted=restricted)
         async with opened as (reads, writes, http):

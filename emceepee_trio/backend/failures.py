@@ -14,7 +14,8 @@ from mcp import MCPError
 
 from ..config import Server
 from ..errors import ConnectFailed, Denied, LimitReached, ToolError
-from ..model.last_words import reason
+from ..model.inherited import of_network
+from ..model.last_words import is_of_network, last_words
 from .connect import Streams
 from .http import describe
 from .network import Refused
@@ -44,6 +45,10 @@ PASSING = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY
 
 LONGEST = 500
 """Characters of what a peer says that an error quotes."""
+BESIDE = 200
+"""Characters of each line that is quoted beside that."""
+VARIABLES = 100
+"""Names of variables in the details of an error."""
 
 
 @attrs.frozen
@@ -67,6 +72,19 @@ def explain(
     """*group* is None when nothing went wrong but time."""
     lines = [_cut(line) for line in stderr]
     details: dict[str, Any] = {"stderr": lines} if lines else {}
+    said = ""
+    if words := last_words(lines):
+        said = f"; it said: {_cut(words.reason)}"
+        if words.around:
+            said += f" (around it: {' | '.join(_cut(line, BESIDE) for line in words.around)})"
+    if streams is not None and is_of_network(lines):
+        had = [_cut(name, BESIDE) for name in sorted(streams.environment)]
+        details["environment"] = had[:VARIABLES]
+        said += (
+            "; for proxies, certificates and registries its environment had "
+            f"{', '.join(of_network(had)[:VARIABLES]) or 'nothing'} (it inherits what is usual; "
+            "inherit_env in the configuration hands on more, env sets them)"
+        )
     process = streams.process if streams is not None else None
     error = _cause(group) if group is not None else None
     status = streams.http.status if streams is not None and streams.http is not None else None
@@ -83,7 +101,7 @@ def explain(
             final=True,
         )
     if error is None:
-        return Failure(f"no answer within {server.connect_timeout_ms} ms", details)
+        return Failure(f"no answer within {server.connect_timeout_ms} ms{said}", details)
     if isinstance(error, Refused):
         return Failure(str(error), details, final=True, kind=Denied)
     if isinstance(error, LimitReached):
@@ -102,10 +120,8 @@ def explain(
         if process is not None and process.exit is not None:
             how = process.exit.signal or f"code {process.exit.code}"
             details |= {k: v for k, v in attrs.asdict(process.exit).items() if v is not None}
-            why = reason(lines)
-            said = f"; it said: {_cut(why)}" if why is not None else ""
             return Failure(f"process exited ({how}) before it answered{said}", details)
-        return Failure("closed the connection before it answered", details)
+        return Failure(f"closed the connection before it answered{said}", details)
     if isinstance(error, OSError) and server.transport == "stdio":
         return Failure(f"cannot start: {error}", details, final=error.errno not in PASSING)
     if isinstance(error, httpx2.HTTPError):
@@ -125,8 +141,8 @@ def _cause(group: BaseExceptionGroup[Exception]) -> Exception | None:
     return leaves[0] if leaves else None
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+def _cut(text: str, most: int = LONGEST) -> str:
+    return text if len(text) <= most else text[:most] + "…"
 
 
 def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ from emceepee_trio.backend.failures import LONGEST, NOT_A_BUG, Failure, explain
 from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.config import Reconnect, Retry, Server
 from emceepee_trio.errors import ConnectFailed
+from emceepee_trio.model.inherited import of_network
 from emceepee_trio.model.states import BackendState
 from fake_backends import raw
 from http_server import QUIET, HttpServer, Reply, Request, Spoil, open_http_server
+from last_words import LAST_WORDS
 from recording import running
 
 pytestmark = QUIET
@@ -79,6 +83,49 @@ async def test_a_command_that_ends_at_once_leaves_its_last_words() -> None:
     assert failure.details is not None
     assert failure.details["code"] == 3
     assert failure.details["stderr"][-1] == words
+
+
+UVX = LAST_WORDS["uvx: a certificate, and a hint"][0]
+
+
+def installer(words: str, **entry: Any) -> dict[str, Any]:
+    """A program that says this, and fails."""
+    script = "import sys; sys.stderr.write(sys.argv[1]); sys.exit(2)"
+    return {"command": sys.executable, "args": ["-c", script, words], **entry}
+
+
+async def test_an_error_of_an_installer_says_what_its_environment_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in of_network(os.environ):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("https_proxy", f"http://{SECRET}@proxy.example")
+    monkeypatch.setenv("CORP_CA", SECRET)
+    failure = await failure_of(installer(UVX, env={"SSL_CERT_FILE": f"/{SECRET}"}))
+    why = "mcp-server-git/`: invalid peer certificate: UnknownIssuer (around it: Caused by: Request"
+    assert why in failure.message
+    assert "its environment had SSL_CERT_FILE, https_proxy (" in failure.message
+    assert "inherit_env" in failure.message
+    assert failure.details is not None
+    names = failure.details["environment"]
+    assert {"PATH", "SSL_CERT_FILE", "https_proxy"} <= {*names}
+    assert not {"CORP_CA", "EMCEEPEE_TAG"} & {*names}
+    assert SECRET not in f"{failure.message} {failure.details}"
+
+
+async def test_an_error_of_something_else_does_not() -> None:
+    failure = await failure_of(installer(LAST_WORDS["node: a variable"][0]))
+    assert "it said: Error: BRAVE_API_KEY environment variable is required" in failure.message
+    assert "inherit_env" not in failure.message
+    assert failure.details is not None
+    assert "environment" not in failure.details
+
+
+async def test_a_command_that_is_given_up_has_said_something_too() -> None:
+    script = "import sys, time; sys.stderr.write('Waiting for a lock\\n'); time.sleep(600)"
+    entry = {"command": sys.executable, "args": ["-c", script], "connect_timeout_ms": 1000}
+    failure = await failure_of(entry)
+    assert "no answer within 1000 ms; it said: Waiting for a lock" in failure.message
 
 
 async def test_a_command_that_talks_of_something_else_is_not_waited_for() -> None:
