@@ -17,14 +17,14 @@ def test_the_line_that_says_why_is_found(written: str, wanted: str | None) -> No
 AROUND = {
     "npx: no such version": (
         (
-            "notarget In most cases you or one of your dependencies are requesting a package version "
-            "that doesn't exist."
+            "notarget In most cases you or one of your dependencies are requesting a package "
+            "version that doesn't exist."
         ),
     ),
     "npx: no such package": (
         (
-            "404  The requested resource '@modelcontextprotocol/server-nope@*' could not be found or "
-            "you do not have permission to access it."
+            "404  The requested resource '@modelcontextprotocol/server-nope@*' could not be found "
+            "or you do not have permission to access it."
         ),
         "404 Note that you can also install from a",
     ),
