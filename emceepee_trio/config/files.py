@@ -6,6 +6,7 @@ What the settings mean is in ``settings``, what other programs call them in ``di
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +19,7 @@ from ..errors import EmceepeeError
 from ..model import jsonc
 from ..model.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
 from ..model.strict import structure
-from ..model.variables import NotSet, expand
+from ..model.variables import NotSet, expand, unbraced
 from ..sources import Sources, Unreadable
 from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, SERVERS, SHARED, translate
@@ -255,6 +256,7 @@ class _Reading:
         if entry is None:
             self.warnings.append(f"{path}: skipped, it says neither a command nor a url")
             return None
+        self.unbraced(entry.values, path)
         missing: list[Problem] = []
         values = {k: self.expanded(v, join(path, k), missing) for k, v in entry.values.items()}
         if is_us(key or values.get("name"), _in_our_words(values), self.ports):
@@ -314,6 +316,27 @@ class _Reading:
         text, complaints = expand(value, self.environ)
         problems += [Problem(path, complaint) for complaint in complaints]
         return text if text == value else Expanded.of(text, value)
+
+    def unbraced(self, values: Mapping[str, Any], path: str) -> None:
+        """Warn of what a shell would take for a variable, where no shell can be meant."""
+        texts: dict[str, object] = {}
+        for key in ("headers", "env"):
+            if isinstance(inner := values.get(key), Mapping):
+                texts |= {join(join(path, key), name): text for name, text in inner.items()}
+        if isinstance(args := values.get("args"), list):
+            whole = re.compile(r"(-[\w-]+=)?\$\w+")
+            texts |= {
+                join(join(path, "args"), i): arg
+                for i, arg in enumerate(args)
+                if isinstance(arg, str) and whole.fullmatch(arg)
+            }
+        texts |= {join(path, key): values[key] for key in values if ALIASES.get(key, key) == "url"}
+        for where, text in texts.items():
+            if isinstance(text, str) and (name := unbraced(text)):
+                self.warnings.append(
+                    f"{where}: ${name[:100]} is taken as it is written; "
+                    f"the variable would be ${{{name[:100]}}}"
+                )
 
     def repeats(self, value: Mapping[str, object], path: str) -> None:
         for key in jsonc.repeated_keys(value):

@@ -1,8 +1,8 @@
 """How URLs, command lines and ids are shown to people, models and logs: without secrets.
 
 Hidden are the user and the query values of URLs, and what follows a word that sounds like a secret:
-``--api-key X``, ``--token=X``, ``API_KEY=X``, ``Authorization: X``. Rather too much
-than too little.
+``--api-key X``, ``--token=X``, ``API_KEY=X``, ``Authorization: X``; and what looks like a token
+of a well-known service wherever it stands, as ``ghp_…`` does. Rather too much than too little.
 
 Whoever adds a server chooses its words, so everything here takes a time in proportion to them: no
 pattern looks twice at the same character. No URL is cut before it is redacted, for half of one
@@ -29,6 +29,14 @@ _RUN = re.compile(r"([\w.-]++)(\s*+)(?:([:=])(\s*+))?+")
 """What may be the name of a value, and what stands between the two."""
 _BEARER = re.compile(r"(?<!\w)bearer\Z", re.IGNORECASE)
 _URL = re.compile(r"(?<![a-z0-9+.-])([0-9+.-]*+)([a-z][a-z0-9+.-]*+://[^\s\"'<>]+)", re.IGNORECASE)
+
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(gh[opsur]_|github_pat_|gl[a-z]{2,5}-|sk-|[rsp]k_(?:live|test)_|xox[a-z]-|xapp-"
+    r"|AKIA|ASIA|AIza|ya29\.|eyJ|hf_|npm_|pypi-|ntn_|lin_api_|tvly-|dop_v1_|shpat_|SG\.|figd_|PMAK-)"
+    r"[A-Za-z0-9_.=-]{6,}+"
+)
+"""What services begin their tokens with, so that they can be found: GitHub, GitLab, OpenAI and
+Anthropic, Stripe, Slack, AWS, Google, JWTs, Hugging Face, npm, PyPI, Notion, Linear, Tavily, ..."""
 
 
 def redact_url(url: str) -> str:
@@ -73,7 +81,7 @@ def redact_text(text: str) -> str:
     else:
         shown.append(text[end:])
     # Whatever is hidden behind here could not be seen anyway.
-    return _unspoken("".join(shown)[: 2 * LONGEST])
+    return _TOKEN.sub(rf"\1{HIDDEN}", _unspoken("".join(shown)[: 2 * LONGEST]))
 
 
 def _unspoken(text: str) -> str:

@@ -18,6 +18,15 @@ class NotSet(str):
     __slots__ = ()
 
 
+_BARE = re.compile(r"(?<![$\w\\])\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def unbraced(text: str) -> str | None:
+    """A variable in *text* as shells have it, ``$NAME``, which is nothing here."""
+    found = _BARE.search(text)
+    return None if found is None else found[1]
+
+
 def expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
     """*text* with its variables filled in, and what is wrong with them; those stay as they are."""
     complaints: list[str] = []

@@ -41,6 +41,41 @@ def test_warnings_are_told_and_harm_nothing(tmp_path: Path) -> None:
     assert "autoApprove" in warning
 
 
+def test_a_variable_as_shells_have_it_is_warned_of(tmp_path: Path) -> None:
+    servers: dict[str, Any] = {
+        "web": {
+            "url": "https://h/$PLACE",
+            "headers": {"Authorization": "Bearer $TOKEN", "X-Price": "5$ or a$b, $$x, \\$y"},
+        },
+        "program": {
+            "command": "sh",
+            "args": ["$HERE", "--key=$KEY", "-c", "echo $HOME"],
+            "env": {"A": "$B", "C": "${HOME}"},
+        },
+    }
+    told = run("check", write_config(tmp_path, servers))
+    assert told.returncode == 0
+    assert told.stderr.splitlines() == [
+        f"warning: mcpServers.{where}: ${name} is taken as it is written; "
+        f"the variable would be ${{{name}}}"
+        for where, name in (
+            ("web.headers.Authorization", "TOKEN"),
+            ("web.url", "PLACE"),
+            ("program.env.A", "B"),
+            ("program.args[0]", "HERE"),
+            ("program.args[1]", "KEY"),
+        )
+    ]
+
+
+def test_an_argument_that_is_a_token_is_not_shown(tmp_path: Path) -> None:
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    told = run("check", write_config(tmp_path, {"hub": {"command": "sh", "args": [token]}}))
+    assert told.returncode == 0
+    assert token not in told.stdout + told.stderr
+    assert "ghp_***" in told.stdout
+
+
 def test_a_command_that_is_not_there_is_warned_of(tmp_path: Path) -> None:
     """Where a server would look for it: on the PATH of its entry, if that has one."""
     servers: dict[str, Any] = {

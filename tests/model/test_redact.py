@@ -50,6 +50,12 @@ def test_a_url_is_shown_without_user_and_query_values(url: str, shown: str) -> N
         (["x", "https://h/?q=s3cret"], "x https://h/?q=***"),
         (["sh", "-c", "API_KEY=s3cret run"], "sh -c API_KEY=***"),
         (["sh", "-c", "run --token s3cret"], "sh -c run --token ***"),
+        (["x", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"], "x ghp_***"),
+        (["x", "github_pat_11AAAA_bbbb", "y"], "x github_pat_*** y"),
+        (["x", "sk-ant-api03-abcdef", "--pat=glpat-abcdef12345"], "x sk-*** --pat=glpat-***"),
+        (["x", "eyJhbGciOi.eyJzdWIi.abc-def"], "x eyJ***"),
+        (["x", "AKIAIOSFODNN7EXAMPLE"], "x AKIA***"),
+        (["task-runner", "desk-lamp-switch", "sk-x"], "task-runner desk-lamp-switch sk-x"),
     ],
 )
 def test_a_command_line_is_shown_without_what_sounds_secret(words: list[str], shown: str) -> None:
