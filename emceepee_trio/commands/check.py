@@ -1,24 +1,73 @@
-"""``emceepee check``: is this configuration right?"""
+"""``emceepee check``: is this configuration right, and do its servers work?"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from ..config import Lacking, default_path, load, load_default
+from ..config import ConfigError, Lacking, Loaded, default_path, load, load_default
 from .output import complain, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=Path, metavar="F", help="default: as for stdio")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument(
+        "--connect",
+        dest="run",
+        action="store_const",
+        const=run_with_servers,
+        help="start each server, too: how many tools it has, or why it does not work",
+    )
+    other.add_argument(
+        "--schema",
+        dest="run",
+        action="store_const",
+        const=print_schema,
+        help="print a JSON Schema of such files, for editors",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    path = options.file or default_path()
-    loaded = load(path) if options.file is not None else load_default()
+    return 1 if _checked(options.file) is None else 0
+
+
+def print_schema(_: argparse.Namespace) -> int:
+    import json
+
+    from ..config import file_schema
+
+    say(json.dumps(file_schema(), indent=2))
+    return 0
+
+
+def run_with_servers(options: argparse.Namespace) -> int:
+    loaded = _checked(options.file)
+    if loaded is None:
+        return 1
+    import trio
+
+    from .. import logs
+    from .trying import try_all
+
+    logs.configure("text", "error", alone=True)
+    return 0 if trio.run(try_all, loaded.config) else 1
+
+
+def _checked(file: Path | None) -> Loaded | None:
+    """What is in the *file*, told; None if it is no good."""
+    path = file or default_path()
+    try:
+        loaded = load(path) if file is not None else load_default()
+    except ConfigError as error:
+        for problem in error.problems:
+            complain(str(problem))
+        return None
     if loaded is None:
         say(f"{path} does not exist; without one there are no servers but those added by tool")
-        return 0
+        from ..config import Config
+
+        return Loaded(Config())
     from ..backend.spec import child_environment, command_line
     from ..errors import ConnectFailed
 
@@ -38,4 +87,4 @@ def run(options: argparse.Namespace) -> int:
         if isinstance(server, Lacking):
             note = f" (disabled: {server.lacks})"
         say(f"  {server.name}: {server.transport} {server.target}{note}")
-    return 0
+    return loaded

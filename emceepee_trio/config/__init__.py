@@ -1,8 +1,8 @@
 """The configuration: frozen classes with every default and bound, and how files become them.
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
-``files`` reads them, ``dialects`` knows other programs' files, ``reference``
-writes the documentation.
+``files`` reads them, ``dialects`` knows other programs' files, ``ourselves`` what in them is us;
+``reference`` writes the documentation, and ``schema`` the same for editors.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .files import (
 )
 from .policy import Allowed, Policy
 from .reference import reference_rst
+from .schema import file_schema
 from .server import OUR_NAME, Lacking, Reconnect, Retry, Server
 from .settings import LOCAL, OWN, Config, Health, Http, Limits
 
@@ -40,6 +41,7 @@ __all__ = [
     "Server",
     "bounds",
     "default_path",
+    "file_schema",
     "load",
     "load_default",
     "parse",

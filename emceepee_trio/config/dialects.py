@@ -64,14 +64,15 @@ ALIASES: Mapping[str, str] = _OTHER_SPELLINGS | {
 }
 """Other spellings of our keys."""
 
-_TYPES = {
+TYPES = {
     "local": "stdio",
     "streamable-http": "http",
     "streamableHttp": "http",
     "streamable_http": "http",
 }
+"""Other names of transports."""
 
-_IGNORED: Mapping[str, str] = {
+IGNORED: Mapping[str, str] = {
     **dict.fromkeys(("auth", "oauth"), "put a token into headers"),
     **dict.fromkeys(
         ("disabledTools", "disabled_tools", "excludeTools"), "list the others in allowed_tools"
@@ -133,15 +134,15 @@ def translate(written: Mapping[str, Any], path: str, where: str) -> Entry | None
         _zed(values)
     elif where == "mcp" or values.get("type") == "local":
         _opencode(entry, path)
-    for key in [key for key in values if key in _IGNORED]:
+    for key in [key for key in values if key in IGNORED]:
         del values[key]
-        remedy = f"; {_IGNORED[key]}" if _IGNORED[key] else ""
+        remedy = f"; {IGNORED[key]}" if IGNORED[key] else ""
         entry.warnings.append(f"{join(path, key)}: ignored, it means nothing here{remedy}")
     for key in ("type", "transport", "transportType"):
         if values.get(key) == "remote":
             del values[key]  # which one its address tells
         elif isinstance(values.get(key), str):
-            values[key] = _TYPES.get(values[key], values[key])
+            values[key] = TYPES.get(values[key], values[key])
     for key in ("enabled", "isActive"):
         if isinstance(values.get(key), bool) and not values.pop(key):
             values["disabled"] = True

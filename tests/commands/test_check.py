@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from emceepee_client import write_config
 from emceepee_lines import run
+from emceepee_trio.config import file_schema
+from fake_backends import Journal, raw
+
+NO_RESTART = {"restart": {"enabled": False}}
 
 
 def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
@@ -159,3 +164,31 @@ def test_our_own_entry_harms_nothing(tmp_path: Path) -> None:
     assert told.returncode == 0
     assert told.stderr == "warning: mcpServers.emceepee: skipped, it is emceepee itself\n"
     assert told.stdout.splitlines() == [f"{config}: 1 server", "  git: stdio sh"]
+
+
+def test_servers_are_started_if_that_is_asked_for(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    servers: dict[str, Any] = {
+        "raw": raw(*journal.flags),
+        "dying": raw("--exit-at-once", 3) | NO_RESTART,
+        "off": raw() | {"disabled": True},
+        "lacking": {"command": "sh", "env": {"KEY": "${NOT_SET_ANYWHERE}"}},
+    }
+    config = write_config(tmp_path, servers)
+    told = run("check", config, "--connect")
+    assert told.returncode == 1
+    found = told.stdout.splitlines()
+    assert found[5] == "started:"
+    dying, good = sorted(found[6:])
+    assert re.fullmatch(r"  raw: \d+ tools, after [\d.]+ s", good)
+    assert dying.startswith("  dying: does not work: process exited (code 3)")
+    assert journal.entries()[-1] == {"eof": True}
+    told = run("check", write_config(tmp_path, {"raw": raw()}), "--connect")
+    assert told.returncode == 0
+    assert run("check", "--connect", XDG_CONFIG_HOME=str(tmp_path)).returncode == 0
+
+
+def test_a_schema_is_printed() -> None:
+    told = run("check", "--schema")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert json.loads(told.stdout) == file_schema()
