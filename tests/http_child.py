@@ -23,6 +23,7 @@ import trio
 
 from http_server import HttpServer, Json, Reply, Request
 
+TRIES = 20
 CAPABILITIES = {"tools": {}, "resources": {"subscribe": True}, "logging": {}}
 
 
@@ -81,7 +82,7 @@ async def main() -> None:
         sys.stdout.flush()
 
 
-async def _free_port() -> int:
+async def free_port() -> int:
     """Nobody listens there, and nobody is given it who does not ask for it by its number."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
@@ -110,12 +111,19 @@ class HttpChild:
         return self.folder / "sessions"
 
     async def start(self) -> None:
-        """Returns once it listens."""
+        """Returns once it listens; somebody's connection may begin at its port meanwhile."""
         files: list[Any] = [self.port, self.journal, self.sessions]
         command = [sys.executable, __file__, *map(str, files), *self.flags]
-        self.child = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
-        assert self.child.stdout is not None
-        assert await self.child.stdout.receive_some() == b"ready\n"
+        for _ in range(TRIES):
+            child = self.child = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+            assert child.stdout is not None
+            if await child.stdout.receive_some() == b"ready\n":
+                return
+            self.child = None
+            await child.wait()
+            await child.stdout.aclose()
+            await trio.sleep(0.5)
+        raise AssertionError(f"port {self.port} is taken")
 
     async def kill(self, *, forget: bool = False) -> None:
         """Suddenly, and with all of its sessions or without."""
@@ -134,7 +142,7 @@ class HttpChild:
 async def open_http_child(
     folder: Path, *flags: str, start: bool = True
 ) -> AsyncGenerator[HttpChild]:
-    it = HttpChild(await _free_port(), folder, flags)
+    it = HttpChild(await free_port(), folder, flags)
     if start:
         await it.start()
     try:

@@ -10,7 +10,7 @@ import gc
 import json
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal
 from unittest import mock
 
@@ -252,7 +252,9 @@ class HttpServer:
             self._background.start_soon(self._answer_old, request.message, self.listeners[-1])
 
     async def _answer_old(self, message: Json, stream: Reply) -> None:
-        await stream.event(await self._result(message, stream))
+        result = await self._result(message, stream)
+        with suppress(*GONE):  # nobody reads it any more
+            await stream.event(result)
 
     async def _result(self, message: Json, reply: Reply | None) -> Json:
         method, params = message["method"], message.get("params", {})

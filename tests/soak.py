@@ -2,9 +2,11 @@
 
 ``python tests/soak.py [MINUTES]``, or ``nox -s soak -- [MINUTES]``. In each round clients come over
 HTTP, do whatever clients do, hang up in the middle, join again and leave, while programs of theirs
-are killed and a server behind a URL comes and goes. After each round, when the last session has
-ended, the daemon is measured; the last round has to look like the first one. Shown is also for how
-long all had to wait for one task, at most; the soak fails if that was too long (`served` sees it).
+are killed and a server behind a URL comes and goes. Every session has three evil servers beside the
+good ones, a program and one behind each kind of URL (`evil.py`); some clients call nothing else.
+After each round, when the last session has ended, the daemon is measured; the last round has to
+look like the first ones. Shown is also for how long all had to wait for one task, at most; the soak
+fails if that was too long (`served` sees it).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -30,32 +33,41 @@ from urllib.parse import urlsplit
 import attrs
 import trio
 
+import evil
 from emceepee_client import write_config
 from emceepee_trio.commands.remote import Client, Daemon
 from fake_backends import demo, raw
-from http_child import HttpChild, open_http_child
+from http_child import HttpChild, free_port, open_http_child
 from served import serve
 
 CLIENTS = 8
+EVIL_CLIENTS = 2
+"""Of them, who call evil servers only; the others do it now and then."""
 ROUND = 45.0
 """Seconds of work; then all have to leave, and the daemon to come to rest."""
 REST = 120.0
 """Seconds after which it hangs."""
-IDLE_MS = 5000
-"""After which a session ends that nobody has ended."""
+IDLE_MS = 15_000
+"""After which a session ends that nobody has ended. Longer than a client takes to read whatever an
+evil server says."""
 GROWTH = 8 * 1024 * 1024
-"""Bytes by which the last round may be above the first: memory in pieces, and no more."""
+"""Bytes by which the last round may be above the first half: memory in pieces, and no more."""
+ROUNDS = 3
+"""At least: the first one does not meet everything yet."""
 
 FAULTS = {"TOOL_ERR_SERVER_DISCONNECTED", "TOOL_ERR_CONNECT_FAILED", "TOOL_ERR_EXECUTION_FAILED"}
 """What a call may end with while its server is killed; anything else is a finding."""
 
 WITH_COUNT = """
-import signal, sys
+import ctypes, gc, signal, sys
 from pathlib import Path
 import trio
 from emceepee_trio.cli import main
 
 def count(*_):
+    gc.collect()
+    if hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
     file.with_suffix(".new").write_text(str(trio.lowlevel.current_statistics().tasks_living))
     file.with_suffix(".new").rename(file)
 
@@ -63,7 +75,8 @@ file = Path(sys.argv.pop(1))
 signal.signal(signal.SIGUSR1, count)
 sys.exit(main())
 """
-"""A daemon that can be asked how many tasks it has."""
+"""A daemon that can be asked how many tasks it has. It gives back before what it only keeps for the
+next message of 20 MB."""
 
 
 @attrs.frozen
@@ -90,11 +103,12 @@ class Soak:
     def work(self, seed: int) -> None:
         """Session after session, until the round is over."""
         dice = random.Random(seed)
+        acts = [Soak.evil] if seed % CLIENTS < EVIL_CLIENTS else ACTS
         while not self.is_over.is_set():
             with Client.connected(self.daemon, f"soak-{seed}") as client:
                 for _ in range(dice.randint(1, 12)):
                     if not self.is_over.is_set():
-                        act = dice.choice(ACTS)
+                        act = dice.choice(acts)
                         act(self, client, dice)
                         self.done[act.__name__] += 1
             self.done["session"] += 1
@@ -120,6 +134,14 @@ class Soak:
         secret = str(dice.random())
         said = self.call(client, server, "echo", {"text": secret})
         assert said is None or secret in said, said
+
+    def evil(self, client: Client, dice: random.Random) -> None:
+        """Whatever comes of it, something has to come, and soon."""
+        server, how = dice.choice(EVIL), dice.choice(evil.ALL)
+        asked = {"server": server, "tool": "do", "args": {"how": how}, "timeout_ms": 2000}
+        client.call("execute_tool", {**asked, "ttl_ms": 1000})
+        if dice.random() < 0.3:
+            client.call("list_tools", {"server": server})
 
     def big(self, client: Client, dice: random.Random) -> None:
         size = dice.randint(1, 500_000)
@@ -218,24 +240,27 @@ class Soak:
 
     async def rest(self) -> Sample:
         """Measured twice: at rest nothing moves."""
+        while self.sessions():  # noqa: ASYNC110 - of a process
+            await trio.sleep(0.1)
         before = None
         while True:
+            await trio.sleep(1)
             self.counted.unlink(missing_ok=True)
             os.kill(self.pid, signal.SIGUSR1)
-            while not self.counted.exists() or self.sessions():  # noqa: ASYNC110 - of a process
+            while not self.counted.exists():  # noqa: ASYNC110 - as above
                 await trio.sleep(0.1)
             now = self.measure()
             if before is not None and attrs.astuple(now)[1:] == attrs.astuple(before)[1:]:
                 return now
             before = now
-            await trio.sleep(1)
 
 
 ACTS: list[Callable[[Soak, Client, random.Random], None]] = [
     *[Soak.echo] * 6,
     *[Soak.big, Soak.flood, Soak.task, Soak.question, Soak.timer, Soak.look],
-    *[Soak.reconnect, Soak.crash, Soak.hang_up],
+    *[Soak.reconnect, Soak.crash, Soak.hang_up, Soak.evil],
 ]
+EVIL = ["evil", "evil-web", "evil-sse"]
 
 
 def message(method: str, params: Any) -> dict[str, Any]:
@@ -256,6 +281,20 @@ async def come_and_go(web: HttpChild, dice: random.Random) -> None:
         await web.kill(forget=dice.random() < 0.5)
         await trio.sleep(dice.uniform(0, 2))
         await web.start()
+
+
+async def keep_evil(port: int) -> None:
+    """It ends now and then."""
+    command = [sys.executable, evil.__file__, str(port)]
+    while True:
+        child = await trio.lowlevel.open_process(command, stdout=subprocess.DEVNULL)
+        try:
+            await child.wait()
+        finally:
+            child.kill()
+            with trio.CancelScope(shield=True):
+                await child.wait()
+        await trio.sleep(0.2)
 
 
 async def one_round(soak: Soak, web: HttpChild, number: int) -> Sample:
@@ -279,16 +318,26 @@ async def one_round(soak: Soak, web: HttpChild, number: int) -> Sample:
 
 
 async def run(minutes: int) -> bool:
-    """Whether the last round looks like the first."""
+    """Whether the last round looks like the first ones."""
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        async with open_http_child(folder, "--listens") as web:
+        async with open_http_child(folder, "--listens") as web, trio.open_nursery() as nursery:
+            port = await free_port()
+            nursery.start_soon(keep_evil, port)
             quick = {"base_delay_ms": 100, "max_delay_ms": 1000, "max_attempts": 1000}
             servers = {
                 "raw": {**raw(), "restart": quick},
                 "demo": demo(),
                 "web": {"url": web.url, "reconnect": quick},
+                "evil": {
+                    "command": sys.executable,
+                    "args": [evil.__file__],
+                    "restart": quick,
+                    "era": "handshake",
+                },
+                "evil-web": {"url": f"http://127.0.0.1:{port}/mcp", "reconnect": quick},
+                "evil-sse": {"url": f"http://127.0.0.1:{port}/sse", "reconnect": quick},
             }
             path = write_config(folder, servers, limits={"session_idle_ms": IDLE_MS})
             counted = folder / "tasks"
@@ -300,7 +349,7 @@ async def run(minutes: int) -> bool:
                     f"{'round':>6}{'memory MB':>11}{'files':>7}{'processes':>11}{'tasks':>7}"
                     f"{'step ms':>9}"
                 )
-                for number in range(max(2, minutes)):
+                for number in range(max(ROUNDS, minutes)):
                     sample = await one_round(soak, web, number)
                     samples.append(sample)
                     print(
@@ -308,9 +357,10 @@ async def run(minutes: int) -> bool:
                         f"{sample.children:11}{sample.tasks:7}{soak.longest_step():9}",
                         flush=True,
                     )
+            nursery.cancel_scope.cancel("the last round is over")
     print(", ".join(f"{count} {what}" for what, count in soak.done.most_common()))
     first, last = samples[0], samples[-1]
-    grown = last.memory - first.memory
+    grown = last.memory - max(each.memory for each in samples[: (len(samples) + 1) // 2])
     rest = attrs.astuple(last)[1:] == attrs.astuple(first)[1:]
     stayed = "nothing" if rest else "SOMETHING"
     print(f"memory has grown by {grown / 2**20:.1f} MB; {stayed} stayed")
