@@ -8,6 +8,7 @@ planted. The bugs are in ``mutants/``.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -232,4 +233,8 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="of descriptions of bugs")
+    sys.exit(main(parser.parse_args().words))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,9 @@ def test_the_page_shows_every_bug_and_that_each_was_caught() -> None:
     shown = [line for line in PAGE.read_text().splitlines() if "     - ``" not in line]
     rest = [line for line in blank.splitlines() if "     - ``" not in line]
     assert shown == rest
+
+
+def test_whoever_asks_for_help_plants_nothing() -> None:
+    command = [sys.executable, str(TESTS / "planting.py"), "--help"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("usage: planting.py")
