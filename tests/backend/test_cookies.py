@@ -7,6 +7,7 @@ from collections.abc import Callable
 import httpx2
 
 from cpu_time import cpu_time
+from effort import effort
 from emceepee_trio.backend.cookies import FewCookies
 from emceepee_trio.config.bounds import MAX_COOKIE, MAX_COOKIES
 
@@ -53,3 +54,14 @@ def test_none_is_longer_than_browsers_take() -> None:
 def test_thousands_of_them_make_an_answer_take_no_longer() -> None:
     with client(lambda n: [f"c{n}.{i}=x" for i in range(1500)]) as session:
         assert cpu_time(lambda: session.get("http://h/")) < 0.05
+
+
+def test_of_thousands_only_those_are_looked_at_that_are_kept() -> None:
+    def looks(count: int) -> int:
+        cookies = httpx2.Cookies(FewCookies())
+        headers = [("set-cookie", f"c{n}=x") for n in range(count)]
+        answer = httpx2.Response(200, headers=headers, request=httpx2.Request("GET", "http://h/"))
+        return effort(lambda: cookies.extract_cookies(answer))
+
+    looks(1)
+    assert looks(50 * MAX_COOKIES) < 4 * looks(MAX_COOKIES)
