@@ -10,11 +10,14 @@ Work is measured in CPU time of the thread, so a busy machine makes no slice sho
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import attrs
 import trio
+
+T = TypeVar("T")
 
 SLICE = 0.001
 """Seconds of CPU that one task may take in a row. A short request takes a dozen steps, and may wait
@@ -71,6 +74,17 @@ class Turns:
         await lock.acquire()
         self._held = lock
         self._end = time.thread_time() + SLICE
+
+    async def through(self, steps: Generator[None, None, T]) -> T:
+        """The result of *steps*, which are shorter than a slice or little longer."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if self.is_over:
+                await self.next()
 
     def _let_go(self) -> None:
         if self._held is not None:

@@ -16,10 +16,13 @@ from typing import Any
 import attrs
 import regex
 
+from .intake import Steps
 from .weight import beginning, weigh
 
 STEPS = 5000
 """Looks at one value, with one schema or alone. A form that needs more is not looked at."""
+BREATH = 500
+"""Of them, after which others have their turn."""
 
 MATCHING = 0.02
 """Seconds that a pattern may take on one text. One that takes longer counts as fitting, and with it
@@ -47,41 +50,54 @@ TYPES: Mapping[str, Callable[[Any], bool]] = {
     ),
 }
 _is_number, _is_integer = TYPES["number"], TYPES["integer"]
+_ARMS = ("anyOf", "oneOf", "allOf")
 
 
 class UnusableForm(ValueError):
     """Its schema is none, or more than is looked at."""
 
 
-def filled(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+def filled(schema: Mapping[str, Any], content: Mapping[str, Any]) -> Steps[dict[str, Any]]:
     """*content* with the defaults of what it leaves out."""
     properties = schema.get("properties")
     found = dict(content)
-    for name, wanted in properties.items() if isinstance(properties, Mapping) else ():
+    named = properties.items() if isinstance(properties, Mapping) else ()
+    for n, (name, wanted) in enumerate(named, 1):
+        if n % BREATH == 0:
+            yield
         if name not in found and isinstance(wanted, Mapping) and "default" in wanted:
             found[name] = wanted["default"]
     return found
 
 
-def mismatches(schema: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+def mismatches(schema: Mapping[str, Any], content: Mapping[str, Any]) -> Steps[list[str]]:
     """Every way in which *content* does not fit, each with its path; not more than are read.
 
     Raises:
         UnusableForm: nothing could fit, or anything.
     """
-    check = _Check()
+    check, found = _Check(), list[str]()
     try:
-        check.schema(schema)
-        return list(islice(check.value(schema, dict(content), ()), TOLD))
+        yield from check.schema(schema)
+        for said in check.value(schema, dict(content), ()):
+            if said is None:
+                yield
+                continue
+            found.append(said)
+            if len(found) == TOLD:
+                break
+        return found
     except (ArithmeticError, RecursionError) as error:  # a number beyond all others, or levels
         raise UnusableForm(type(error).__name__) from None
 
 
-def has_patterns(schema: object) -> bool:
+def has_patterns(schema: object) -> Steps[bool]:
     """Whether anything takes longer than steps do."""
     rest, looks = [schema], 0
     while rest and looks <= STEPS:
         looks += 1
+        if looks % BREATH == 0:
+            yield
         each = rest.pop()
         if isinstance(each, Mapping):
             if "pattern" in each:
@@ -97,18 +113,29 @@ class _Check:
     """One form."""
 
     _left: int = attrs.field(default=STEPS, init=False)
+    _next: int = attrs.field(default=STEPS - BREATH, init=False)
+    """How many are left when others have their turn."""
     _matches: int = attrs.field(default=PATTERNS, init=False)
-    _known: dict[int, frozenset[Any]] = attrs.field(factory=dict, init=False)
+    _known: dict[int, set[Any]] = attrs.field(factory=dict, init=False)
 
     def _step(self, steps: int = 1) -> None:
         self._left -= steps
         if self._left < 0:
             raise UnusableForm("more than is looked at")
 
+    def _is_long(self) -> bool:
+        """Whether others have their turn now."""
+        if self._left > self._next:
+            return False
+        self._next = self._left - BREATH
+        return True
+
     # Whether it is a schema
 
-    def schema(self, schema: object) -> None:
+    def schema(self, schema: object) -> Steps[None]:
         self._step()
+        if self._is_long():
+            yield
         if isinstance(schema, bool):
             return
         if not isinstance(schema, Mapping):
@@ -126,21 +153,23 @@ class _Check:
                 raise UnusableForm("pattern") from None
         for key in ("items", "additionalProperties"):
             if key in schema:
-                self.schema(schema[key])
-        for key in ("anyOf", "oneOf", "allOf"):
+                yield from self.schema(schema[key])
+        for key in _ARMS:
             if isinstance(arms := schema.get(key), list):
                 if not arms:
                     raise UnusableForm(key)
                 for arm in arms:
-                    self.schema(arm)
+                    yield from self.schema(arm)
         if isinstance(properties := schema.get("properties"), Mapping):
             for each in properties.values():
-                self.schema(each)
+                yield from self.schema(each)
 
-    # Whether a value fits
+    # Whether a value fits: what does not; ``None`` ends a step
 
-    def value(self, schema: Any, value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    def value(self, schema: Any, value: Any, path: tuple[str | int, ...]) -> Iterator[str | None]:
         self._step()
+        if self._is_long():
+            yield None
         at = ".".join(map(str, path)) + (": " if path else "")
         if isinstance(schema, bool):
             if not schema:
@@ -149,7 +178,7 @@ class _Check:
         for key, check in _CHECKS.items():
             if key in schema:
                 for said in check(self, schema[key], value):
-                    yield at + said
+                    yield said and at + said
         items = schema.get("items")
         if items is not None and isinstance(value, list):
             for n, item in enumerate(value):
@@ -158,8 +187,8 @@ class _Check:
         if not isinstance(properties, Mapping):
             properties = {}
         if isinstance(value, Mapping) and "additionalProperties" in schema:
-            extras = [name for name in value if name not in properties]
             self._step(len(value))
+            extras = [name for name in value if name not in properties]
             others = schema["additionalProperties"]
             if others is False and extras:
                 said = ", ".join(_shown(name) for name in sorted(extras, key=str))
@@ -174,36 +203,45 @@ class _Check:
                 if name in value:
                     yield from self.value(each, value[name], (*path, name))
 
-    def _arms(self, schema: Any, value: Any, path: tuple[str | int, ...], at: str) -> Iterator[str]:
-        def fitting(key: str) -> list[Any]:
-            return [arm for arm in schema[key] if self._fits(arm, value)]
-
-        if isinstance(schema.get("anyOf"), list) and not any(
-            self._fits(arm, value) for arm in schema["anyOf"]
-        ):
+    def _arms(
+        self, schema: Any, value: Any, path: tuple[str | int, ...], at: str
+    ) -> Iterator[str | None]:
+        arms = {key: schema[key] for key in _ARMS if isinstance(schema.get(key), list)}
+        if "anyOf" in arms and not (yield from self._fitting(arms["anyOf"], value, 1)):
             yield f"{at}{_shown(value)} is not valid under any of the given schemas"
-        if isinstance(schema.get("oneOf"), list):
-            first, *more = fitting("oneOf") or [None]
+        if "oneOf" in arms:
+            fitting = yield from self._fitting(arms["oneOf"], value, len(arms["oneOf"]))
+            first, *more = fitting or [None]
             if first is None:
                 yield f"{at}{_shown(value)} is not valid under any of the given schemas"
             elif more:
                 said = ", ".join(map(_shown, [*more, first]))
                 yield f"{at}{_shown(value)} is valid under each of {said}"
-        if isinstance(schema.get("allOf"), list):
-            for arm in schema["allOf"]:
-                yield from self.value(arm, value, path)
+        for arm in arms.get("allOf", ()):
+            yield from self.value(arm, value, path)
 
-    def _fits(self, schema: Any, value: Any) -> bool:
-        return next(self.value(schema, value, ()), None) is None
+    def _fitting(self, arms: list[Any], value: Any, most: int) -> Steps[list[Any]]:
+        """The first *most* that do."""
+        found: list[Any] = []
+        for arm in arms:
+            for said in self.value(arm, value, ()):
+                if said is not None:
+                    break
+                yield
+            else:
+                found.append(arm)
+                if len(found) == most:
+                    break
+        return found
 
     def type(self, wanted: Any, value: Any) -> Iterator[str]:
         types = [wanted] if isinstance(wanted, str) else wanted
         if not any(TYPES[each](value) for each in types):
             yield f"{_shown(value)} is not of type {', '.join(map(repr, types))}"
 
-    def enum(self, wanted: list[Any], value: Any) -> Iterator[str]:
+    def enum(self, wanted: list[Any], value: Any) -> Iterator[str | None]:
         if id(wanted) not in self._known:
-            self._known[id(wanted)] = frozenset(map(self._same, wanted))
+            self._known[id(wanted)] = yield from self._different(wanted)
         if self._same(value) not in self._known[id(wanted)]:
             yield f"{_shown(value)} is not one of {_shown(wanted)}"
 
@@ -211,15 +249,23 @@ class _Check:
         if self._same(value) != self._same(wanted):
             yield f"{_shown(wanted)} was expected"
 
-    def unique_items(self, wanted: bool, value: Any) -> Iterator[str]:
+    def unique_items(self, wanted: bool, value: Any) -> Iterator[str | None]:
         is_checked = wanted and isinstance(value, list)
-        if is_checked and len(set(map(self._same, value))) < len(value):
+        if is_checked and len((yield from self._different(value))) < len(value):
             yield f"{_shown(value)} has non-unique elements"
+
+    def _different(self, values: list[Any]) -> Steps[set[Any]]:
+        found: set[Any] = set()
+        for value in values:
+            found.add(self._same(value))
+            if self._is_long():
+                yield
+        return found
 
     def _same(self, value: Any) -> Any:
         """Something that is equal, and has the same hash, for values that are equal in JSON."""
         self._step()
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return ("o", frozenset((key, self._same(inner)) for key, inner in value.items()))
         if isinstance(value, list):
             return ("l", tuple(map(self._same, value)))

@@ -36,7 +36,9 @@ def is_long(value: Any) -> bool:
 
 
 def spell(value: Any) -> Steps[str]:
-    """The JSON of *value*, which is long."""
+    """The JSON of *value*, in one step if it is no longer than that."""
+    if not is_long(value):
+        return dumps(value)
     parts: list[str] = []
     yield from _spell(value, parts)
     return "".join(parts)

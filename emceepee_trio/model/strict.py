@@ -223,7 +223,7 @@ def _converter(aliases: tuple[tuple[str, str], ...]) -> Converter:
     def each(value: Any, cls: Any) -> dict[Any, Any]:
         items = _items(value)
         if cls is Any:
-            return dict(items)
+            return value if type(value) is dict else dict(items)
         made: dict[Any, Any] = {}
         mistakes: list[_Mistake] = []
         for n, (key, item) in enumerate(items, 1):

@@ -18,10 +18,12 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
 from .. import logs
 from ..config import Limits
+from ..config.bounds import MAX_DELIVERY_BYTES
 from ..errors import InvalidArguments, NotFound
 from ..model import events
 from ..model.events import Happening
 from ..model.forms import UnusableForm, filled, mismatches
+from ..model.intake import Steps
 from ..model.states import ELICITATION, SAMPLING, QuestionState, step
 from ..model.weight import weigh
 from ..model.wire import timestamp
@@ -118,7 +120,8 @@ class Questions:
         self._open[question.id] = question
         try:
             asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
-            if not self.publish(server, asked(question.id, params)):
+            told = (params, None) if size < MAX_DELIVERY_BYTES else (None, True)
+            if not self.publish(server, asked(question.id, *told)):
                 self._close(question, QuestionState.REJECTED, _error(INTERNAL_ERROR, UNHEARD))
                 return question.slot.peek()
             self._log("info", "received", question)
@@ -240,7 +243,7 @@ def _error(code: int, message: str) -> MCPError:
     return MCPError(code=code, message=message)
 
 
-def checked_content(question: Question, content: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked_content(question: Question, content: Mapping[str, Any] | None) -> Steps[dict[str, Any]]:
     """*content* with the schema's defaults filled in.
 
     Raises:
@@ -249,9 +252,9 @@ def checked_content(question: Question, content: Mapping[str, Any] | None) -> di
     schema = question.params.get("requestedSchema")
     if not isinstance(schema, dict):
         return dict(content or {})
-    complete = filled(schema, content or {})
+    complete = yield from filled(schema, content or {})
     try:
-        wrong = mismatches(schema, complete)
+        wrong = yield from mismatches(schema, complete)
     except UnusableForm as error:
         logs.write("warn", "elicitation_schema_unusable", error=str(error))
         return complete

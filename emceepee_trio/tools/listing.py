@@ -14,6 +14,7 @@ import attrs
 
 from ..backend.turns import Turns
 from ..config.bounds import MAX_LIST_BYTES
+from ..model.spelling import spell
 from ..model.weight import weigh
 from ..model.wire import dumps
 from .response import Reply, text
@@ -43,7 +44,7 @@ async def write(entries: Iterable[Mapping[str, Any]], room: int = MAX_LIST_BYTES
             if more:
                 more += 1
                 continue
-            said = dumps(abridged(entry, MAX_LIST_BYTES))
+            said = await turns.through(spell(abridged(entry, MAX_LIST_BYTES)))
             bytes_ = len(said) if said.isascii() else len(said.encode())
             if size + bytes_ + 1 > room:
                 more = 1

@@ -11,12 +11,14 @@ from ..config.server import A_NAME
 from ..errors import InvalidArguments
 from ..model.fields import Doc, MaxLength, Most, frozen
 from ..model.forms import has_patterns
+from ..model.intake import finished
 from ..model.states import QuestionState
 from ..session.questions import Kind, checked_content
 from ..waits.matching import in_thread
+from ..waits.slices import in_slices
 from .listing import list_reply
 from .registry import ACTS, ENDS, READS, TOOLS, Request
-from .response import Reply, json_reply
+from .response import Reply, json_reply, long_reply
 
 
 @frozen
@@ -33,7 +35,8 @@ async def get_sampling_requests(request: Request, asked: Open) -> Reply:
 async def _open(request: Request, kind: Kind, key: str, asked: Open) -> Reply:
     questions = request.session.questions
     if asked.request_id is not None:
-        return json_reply({key: [questions.get(kind, asked.request_id).whole()]})
+        whole = questions.get(kind, asked.request_id).whole()
+        return await long_reply({key: [whole]})
     found = questions.open(kind, asked.server)
     return await list_reply(key, (question.whole() for question in found))
 
@@ -122,9 +125,10 @@ async def respond_to_elicitation(request: Request, asked: RespondToElicitation) 
     question = questions.get("elicitation", asked.request_id)
     result: dict[str, Any] = {"action": asked.action}
     if asked.action == "accept" and question.mode != "url":
-        check = partial(checked_content, question, asked.content)
-        is_long = has_patterns(question.params.get("requestedSchema"))
-        result["content"] = await in_thread(check) if is_long else check()
+        check = checked_content(question, asked.content)
+        is_long = await in_slices(has_patterns(question.params.get("requestedSchema")))
+        found = in_thread(partial(finished, check)) if is_long else in_slices(check)
+        result["content"] = await found
     questions.answer(question, _STATES[asked.action], result)
     return json_reply({"responded": asked.request_id})
 

@@ -14,11 +14,13 @@ import attrs
 from ..config.bounds import MAX_PENDING_BYTES
 from ..errors import ToolError
 from ..model.problems import Problem
+from ..model.spelling import spell
 from ..model.wire import dumps, size_of
 from ..session.events import Delivery
 from ..session.questions import Question
 from ..session.session import Session
 from ..waits.firewall import Firewall
+from ..waits.slices import in_slices
 
 Result: TypeAlias = dict[str, Any]
 
@@ -38,6 +40,11 @@ def text(value: str) -> dict[str, Any]:
 
 def json_reply(value: Any) -> Reply:
     return Reply({"content": [text(dumps(value))], "isError": False})
+
+
+async def long_reply(value: Any) -> Reply:
+    """The same of what may be long."""
+    return Reply({"content": [text(await in_slices(spell(value)))], "isError": False})
 
 
 def error_reply(error: ToolError) -> Reply:

@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, SchemaError
 
 from cpu_time import cpu_time
-from emceepee_trio.model.forms import (
-    _SOUND,
-    PATTERNS,
-    TOLD,
-    TYPES,
-    UnusableForm,
-    filled,
-    has_patterns,
-    mismatches,
-)
+from effort import effort
+from emceepee_trio.model import forms
+from emceepee_trio.model.forms import _SOUND, PATTERNS, TOLD, TYPES, UnusableForm
+from emceepee_trio.model.intake import Steps, finished
 from strategies import json_values, objects
 
 FORM = {
@@ -35,6 +29,18 @@ FORM = {
     },
     "required": ["name", "age"],
 }
+
+
+def filled(schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    return finished(forms.filled(schema, content))
+
+
+def mismatches(schema: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+    return finished(forms.mismatches(schema, content))
+
+
+def has_patterns(schema: object) -> bool:
+    return finished(forms.has_patterns(schema))
 
 
 def test_defaults_are_filled_in_but_not_over_what_is_there() -> None:
@@ -317,6 +323,36 @@ def test_no_form_is_looked_at_for_long(
 
     assert cpu_time(check) < 0.05
     assert cpu_time(lambda: has_patterns(schema)) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": n} for n in range(5000)]}),
+        ({"properties": {f"p{n}": {"minLength": 2} for n in range(5000)}}, {"p1": "x"}),
+        ({"items": {"anyOf": [{"const": n} for n in range(100)]}}, {"a": 1}),
+    ],
+    ids=["unique", "many", "arms"],
+)
+def test_others_have_their_turn_while_a_form_is_looked_at(
+    schema: Mapping[str, Any], content: Mapping[str, Any]
+) -> None:
+    for steps in (
+        forms.filled(schema, content),
+        forms.has_patterns(schema),
+        forms.mismatches(schema, content),
+    ):
+        is_over = False
+
+        def step(steps: Steps[Any] = steps) -> None:
+            nonlocal is_over
+            try:
+                next(steps)
+            except (StopIteration, UnusableForm):
+                is_over = True
+
+        while not is_over:
+            assert effort(step) < 40_000
 
 
 def test_a_form_as_they_are_is_looked_at_whole() -> None:

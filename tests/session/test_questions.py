@@ -14,9 +14,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from emceepee_trio.config import Limits
 from emceepee_trio.errors import InvalidArguments, NotFound
 from emceepee_trio.model import events
+from emceepee_trio.model.intake import finished
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.model.wire import timestamp
-from emceepee_trio.session.questions import CLOSED, Kind, Question, Questions, checked_content
+from emceepee_trio.session import questions
+from emceepee_trio.session.questions import CLOSED, Kind, Question, Questions
 from parts import Told, new_ids, wall
 
 KINDS: tuple[Kind, ...] = ("elicitation", "sampling")
@@ -254,6 +256,10 @@ async def test_a_question_is_shown_in_brief_and_whole(autojump_clock: MockClock)
             "requestId": question.id, "server": "files", "timestamp": timestamp(wall()),
             "params": params,
         }  # fmt: skip
+
+
+def checked_content(question: Question, content: Mapping[str, Any] | None) -> dict[str, Any]:
+    return finished(questions.checked_content(question, content))
 
 
 def form(schema: object) -> Question:
