@@ -61,7 +61,10 @@ class Streams:
 
 
 class _DiedOfProbe(Exception):
-    """The server ended when it was asked something it did not know."""
+    """The server ended when it was asked something it did not know.
+
+    Who has not read it has ended for another reason, and would again.
+    """
 
 
 @asynccontextmanager
@@ -93,7 +96,7 @@ async def open_client(
     era = shared.eras.get(key) if server.era == "auto" else server.era
     if era is None and server.transport == "sse":
         era = "handshake"  # that transport is older than the question
-    works = died = False
+    works = died = dies = False
     try:
         async with _open_connection(open_streams, callbacks, era, on_streams) as client:
             works = True
@@ -101,12 +104,17 @@ async def open_client(
             yield client
     except* _DiedOfProbe:
         died = True
+    except* Unanswered:
+        dies = True
+        raise
     finally:
-        if not works:  # it may have been replaced by another version: ask again next time
+        # It may have been replaced by another version: ask again next time. But who dies without
+        # having been asked, and was once asked, would die of that, too: in vain, and twice.
+        if not works and not (dies and era == "handshake"):
             shared.eras.pop(key, None)
     if died:
+        shared.remember(key, "handshake")
         async with _open_connection(open_streams, callbacks, "handshake", on_streams) as client:
-            shared.remember(key, "handshake")
             yield client
 
 
@@ -289,6 +297,8 @@ async def _negotiate(asking: _Asking, era: Era | None, process: Process | None) 
             discovered = await _discover(asking)
         except MCPError as error:
             if isinstance(error, Unanswered) and process is not None:
+                if not process.has_read:
+                    raise
                 raise _DiedOfProbe from None
         except ConnectFailed:
             pass
@@ -298,7 +308,7 @@ async def _negotiate(asking: _Asking, era: Era | None, process: Process | None) 
         return await _initialize(asking)
     except MCPError as error:
         lost = isinstance(error, Unanswered)
-        if lost and process is not None and process.failure is None:
+        if lost and process is not None and process.failure is None and process.has_read:
             raise _DiedOfProbe from None
         if error.error.code != UNSUPPORTED_PROTOCOL_VERSION:
             raise

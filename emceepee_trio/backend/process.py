@@ -10,9 +10,12 @@ block is left. The child is then ended in steps, cancelled or not: end of stdin,
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import struct
+import termios
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -95,6 +98,20 @@ class Process:
     _over: trio.Event = attrs.field(factory=trio.Event, init=False)
     _left: trio.Event = attrs.field(factory=trio.Event, init=False)
     _left_over: int | None = attrs.field(default=None, init=False)
+    _wrote: int = attrs.field(default=0, init=False)
+    """Bytes that the pipe took."""
+    _unread: int = attrs.field(default=0, init=False)
+    """Of these, when we closed it."""
+
+    @property
+    def has_read(self) -> bool:
+        """Whether anything of what we wrote was taken, by the child or by whom it has started."""
+        return self._wrote > (_left_in(self._stdin) if self._stdin.fileno() != -1 else self._unread)
+
+    def _close_stdin(self) -> None:
+        if self._stdin.fileno() != -1:
+            self._unread = _left_in(self._stdin)
+            self._stdin.close()
 
     async def _run(self) -> None:
         """Everything about the child, until it is gone and the block is left."""
@@ -124,7 +141,7 @@ class Process:
             with trio.move_on_after(min(LAST_WORDS, self.patience)):
                 await self._written.wait()
         self._writing.cancel()
-        self._stdin.close()
+        self._close_stdin()
         for step in (None, signal.SIGTERM, signal.SIGKILL):
             if self.exit is None:
                 if step is not None:
@@ -231,7 +248,8 @@ class Process:
         with self._writing, self._queued, gone:
             async for line in self._queued:
                 await self._stdin.send_all(line)
-        self._stdin.close()
+                self._wrote += len(line)
+        self._close_stdin()
         self._written.set()
 
     def _write_now(self, line: bytes) -> bool:
@@ -245,9 +263,11 @@ class Process:
         if not idle or len(line) > select.PIPE_BUF or self._stdin.fileno() == -1:
             return False
         try:
-            return os.write(self._stdin.fileno(), line) == len(line)
+            wrote = os.write(self._stdin.fileno(), line)
         except OSError:  # no room, or nobody reads: the writer deals with either
             return False
+        self._wrote += wrote
+        return wrote == len(line)
 
 
 @attrs.define(eq=False)
@@ -344,6 +364,12 @@ async def open_process(
         raise error  # as the body raised it; inside of ``except`` it would get another context
     finally:
         del error  # its traceback holds this frame
+
+
+def _left_in(pipe: FdStream) -> int:
+    """Bytes in it. Also of the end that is written to, when nobody is at the other any more."""
+    (size,) = struct.unpack("i", fcntl.ioctl(pipe.fileno(), termios.FIONREAD, bytes(4)))
+    return int(size)
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import trio
 
 from emceepee_trio.backend import connect
 from emceepee_trio.backend.shared import ERAS, Shared
+from emceepee_trio.config import Retry
 from emceepee_trio.errors import ConnectFailed
-from emceepee_trio.model.events import ProcessStarted, ProcessStopped
+from emceepee_trio.model.events import ProcessStarted, ProcessStopped, Restarting
 from fake_backends import Journal, raw
 from http_server import MODERN, QUIET, HttpServer, open_http_server
 from recording import running
@@ -129,6 +131,29 @@ async def test_a_server_that_dies_of_the_probe_is_started_again(journal: Journal
             await it.backend.connection()
     assert names(journal).count("started") == 3
     assert names(journal).count("server/discover") == 1
+
+
+ENDS = "import sys; sys.stderr.write('no token'); sys.exit(1)"
+READS = f"import sys; sys.stdin.readline(); {ENDS}"
+
+
+async def test_a_program_that_ends_before_it_is_asked_anything_is_started_once_per_try() -> None:
+    entry = {"command": sys.executable, "args": ["-c", ENDS], "restart": Retry(base_delay_ms=10)}
+    with trio.fail_after(GUARD):
+        async with running(entry) as it:
+            with pytest.raises(ConnectFailed, match="no token"):
+                await it.backend.connection()
+            await it.host.wait_for(Restarting, 2)
+            of_one_try = ["process_started", "process_crashed", "restarting"]
+            assert it.host.story[:6] == 2 * of_one_try
+
+
+async def test_a_program_that_reads_and_ends_is_tried_without_the_question_from_then_on() -> None:
+    entry = {"command": sys.executable, "args": ["-c", READS], "restart": Retry(base_delay_ms=10)}
+    with trio.fail_after(GUARD):
+        async with running(entry) as it:
+            await it.host.wait_for(Restarting, 3)
+            assert len(it.host.all(ProcessStarted)) == 4
 
 
 async def test_a_verdict_that_no_longer_holds_is_forgotten(journal: Journal) -> None:
