@@ -132,6 +132,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def generate(session: nox.Session) -> None:
+    """Write anew what pages of the documentation have from the code."""
+    session.install(".")
+    session.run("python", "docs/generate.py")
+
+
+@nox.session(default=False)
 def lowest(session: nox.Session) -> None:
     """The oldest of all that we say we work with. pip cannot look for that, uv can."""
     session.install("uv")
