@@ -10,7 +10,8 @@ with a POST, which can be abandoned, and with a status.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -147,6 +148,16 @@ class Client:
                 again["requestState"] = result["requestState"]
             result = await self._exchange(method, again, on_progress, tool)
         return result
+
+    @contextmanager
+    def progress(self, on_progress: OnProgress) -> Generator[int]:
+        """A token for progress that goes on when the request that brought it is answered."""
+        token = next(self._ids)
+        self.callbacks.progress[token] = on_progress
+        try:
+            yield token
+        finally:
+            self.callbacks.progress.pop(token, None)
 
     async def _exchange(
         self,

@@ -13,6 +13,7 @@ from mcp import MCPError
 from ..backend.backend import Backend
 from ..backend.catalog import name_of
 from ..backend.client import Client
+from ..backend.tasks import call_as_task, has_tasks, must_be_task
 from ..backend.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
@@ -152,12 +153,22 @@ class _Sending:
         call.waiting_on = "answer"
         calls = self.request.session.calls
         try:
-            result = await client.request(
-                "tools/call",
-                {"name": call.tool, "arguments": call.args},
-                on_progress=lambda said: calls.progressed(call, said),
-                tool=await self._listed(client, call.tool),
-            )
+            params = {"name": call.tool, "arguments": call.args}
+            tool = await self._listed(client, call.tool)
+            if has_tasks(client) and must_be_task(tool):
+                result = await call_as_task(
+                    client,
+                    params,
+                    call.scope.deadline,
+                    lambda said: calls.progressed(call, said),
+                )
+            else:
+                result = await client.request(
+                    "tools/call",
+                    params,
+                    on_progress=lambda said: calls.progressed(call, said),
+                    tool=tool,
+                )
         except NotRun:
             call.waiting_on = "connection"
             raise
@@ -171,8 +182,9 @@ class _Sending:
         return result
 
     async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:
-        """The tool's entry, where its schema decides what headers the call needs."""
-        if not client.negotiated.is_modern or self.backend.server.transport == "stdio":
+        """The tool's entry, where it decides how the call is made: with which headers, as what."""
+        needs_headers = client.negotiated.is_modern and self.backend.server.transport != "stdio"
+        if not (needs_headers or has_tasks(client)):
             return None
         tools = await self.backend.catalog.last("tools", client)
         return next((tool for tool in tools if tool.get("name") == name), None)
