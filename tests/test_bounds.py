@@ -721,7 +721,16 @@ def tool(n: int, size: int) -> Json:
     return {"name": f"t{n}", "description": "x" * size, "inputSchema": {"type": "object"}}
 
 
-@tries("config.bounds.MAX_LIST_BYTES", "config.bounds.MAX_FULL_TOOLS_BYTES")
+@tries("config.bounds.MAX_LIST_BYTES")
+async def list_shown(here: Here) -> None:
+    async with session() as there:
+        large = [tool(n, 300_000) | {"uri": f"x://{n}"} for n in range(5)]
+        there.bad_says(of="resources/list", result={"resources": large})
+        said = await there.says("list_resources", server="bad")
+        assert (len(said["resources"]), said["more"]) == (3, 2)
+
+
+@tries("config.bounds.MAX_PAGE_BYTES", "config.bounds.MAX_DESCRIPTION")
 @tries("config.bounds.MAX_FIRST_SENTENCE")
 async def tool_lists(here: Here) -> None:
     async with session() as there:
@@ -729,9 +738,17 @@ async def tool_lists(here: Here) -> None:
         short = await there.says("list_tools", server="bad")
         assert short["detail"] == "summary"
         assert "detail" in short["hint"]
-        assert {len(each["description"]) for each in short["tools"]} == {bounds.MAX_FIRST_SENTENCE}
+        (of_bad,) = short["tools"]
+        assert {len(each["description"]) for each in of_bad["tools"]} == {bounds.MAX_FIRST_SENTENCE}
         full = await there.says("list_tools", server="bad", detail="full")
-        assert (len(full["tools"]), full["more"]) == (3, 2)
+        assert ([each["name"] for each in full["tools"][0]["tools"]], full["more"]) == (["t0"], 4)
+        again = await there.says("list_tools", server="bad", cursor=full["cursor"])
+        assert ([each["name"] for each in again["tools"][0]["tools"]], again["more"]) == (["t1"], 3)
+        long = "x" * (bounds.MAX_DESCRIPTION - 1) + "yz"
+        there.bad_says(of="tools/list", result={"tools": [tool(0, 0) | {"description": long}]})
+        await there.bad(notice(method="notifications/tools/list_changed"))
+        assert (await there.says("list_tools", server="bad", query="y"))["tools"]
+        assert not (await there.says("list_tools", server="bad", query="z"))["tools"]
 
 
 @tries("config.bounds.MAX_TASKS_SHOWN")
@@ -775,20 +792,22 @@ HELLO = {
 
 
 @tries("config.bounds.MAX_CAPABILITIES", "config.bounds.MAX_INSTRUCTIONS")
-@tries("config.bounds.MAX_TOOLS_NAMED")
+@tries("config.bounds.MAX_TOOLS_NAMED", "config.bounds.MAX_PURPOSE")
 async def hello(here: Here) -> None:
     async with session() as there:
         there.bad_says(of="initialize", result=HELLO)
         tools = [tool(n, 1) for n in range(bounds.MAX_TOOLS_NAMED + 7)]
         there.bad_says(of="tools/list", result={"tools": tools})
         await there.says("remove_server", name="bad")
-        said = await there.says("add_server", name="bad", command="c")
+        said = await there.says(
+            "add_server", name="bad", command="c", description="d" * (bounds.MAX_PURPOSE + 1)
+        )
         assert (len(said["tools"]), said["more"]) == (bounds.MAX_TOOLS_NAMED, 7)
         assert said["instructions"] == "x" * bounds.MAX_INSTRUCTIONS + "…"
-        (shown,) = [
-            each for each in (await there.says("list_servers"))["servers"] if each["name"] == "bad"
-        ]
-        assert shown["too_large"] is True
+        *_, short = (await there.says("list_servers"))["servers"]
+        *_, full = (await there.says("list_servers", detail="full"))["servers"]
+        assert full["too_large"] is True
+        assert short["description"] == "d" * bounds.MAX_PURPOSE + "…"
         whole = await there.says("get_server_status", server="bad")
         assert whole["server"]["capabilities"] == HELLO["capabilities"]
 

@@ -58,8 +58,8 @@ MAX_DELIVERY_EVENTS = 50
 MAX_DELIVERY_BYTES = 16 * KIB
 """Events in one response; the rest stays undelivered and is announced as ``more``."""
 
-MAX_FULL_TOOLS_BYTES = 24 * KIB
-"""A list of tools longer than this comes as a summary, unless asked for in full."""
+MAX_PAGE_BYTES = 16 * KIB
+"""A page of a list of tools; what does not fit into one is a summary, unless asked for in full."""
 
 MAX_TASKS_SHOWN = 20
 """Working tasks that an answer names beside what it is about, the newest of each server; the rest
@@ -154,6 +154,12 @@ MAX_COOKIE = 4 * KIB
 
 MAX_LIST_BYTES = MIB
 """A list in an answer; how many more there are is said as ``more``."""
+
+MAX_DESCRIPTION = 10_000
+"""Characters of a tool's description in which words are looked for."""
+
+MAX_PURPOSE = 300
+"""Characters of what a server is good for, in a list of servers."""
 
 MAX_FIRST_SENTENCE = 500
 """Characters of the first sentence about a tool, which is all that a summary has."""

@@ -87,7 +87,6 @@ IGNORED: Mapping[str, str] = {
                 "author",
                 "comment",
                 "default_tools_approval_mode",
-                "description",
                 "dev",
             ),
             *("disabledReason", "environment_id", "experimental_environment", "oauth_resource"),

@@ -111,6 +111,9 @@ class Server:
     type: Annotated[
         Literal["stdio", "http", "sse"] | None, Doc("The transport, if it shall not be inferred.")
     ] = None
+    description: Annotated[
+        str | None, A_PATH, Doc("What it is good for: clients are told, before it is connected.")
+    ] = None
     disabled: Annotated[bool, Doc("Keep the entry, leave the server alone.")] = False
     allowed_tools: Annotated[
         tuple[str, ...] | None,

@@ -48,5 +48,10 @@ def _part(value: Any, room: list[int]) -> Any:
     return value
 
 
+def one_line(text: str, length: int) -> str:
+    """The beginning of a text of any length, with single spaces for all that is white."""
+    return cut(" ".join(text[: 4 * length].split()), length)
+
+
 def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[:length] + "…"

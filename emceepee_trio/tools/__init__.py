@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # isort: off
 from . import servers as servers
+from . import finding as finding
 from . import execution as execution
 from . import resources as resources
 from . import prompts as prompts

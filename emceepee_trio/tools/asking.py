@@ -129,10 +129,12 @@ class Labelled:
         # Whose they are and whether they are old is for us to say, whatever an entry says itself.
         label = {"server": self.server} | ({"stale": True} if self.stale else {})
         for entry in self.of_server:
-            yield {**label, **{key: entry[key] for key in entry if key not in _OURS}}
+            yield {**label, **strangers_own(entry)}
 
 
-_OURS = ("server", "stale")
+def strangers_own(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """*entry* without what is ours to say."""
+    return {key: entry[key] for key in entry if key not in ("server", "stale")}
 
 
 @attrs.define(eq=False)

@@ -1,11 +1,10 @@
-"""Tools of backends: finding and calling them."""
+"""Calling tools of backends; `finding.py` finds them."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import attrs
 from mcp import MCPError
@@ -17,73 +16,20 @@ from ..backend.tasks import call_as_task, has_tasks, must_be_task
 from ..backend.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
-    MAX_FIRST_SENTENCE,
-    MAX_FULL_TOOLS_BYTES,
-    MAX_LIST_BYTES,
     MAX_PENDING_BYTES,
-    MAX_SEARCH_PATTERN,
     MAX_TASK_TTL_MS,
     MIN_TASK_TTL_MS,
 )
 from ..config.server import A_NAME
 from ..errors import NotFound, ServerDisconnected, ToolError
-from ..model.fields import Bounds, Doc, MaxLength, frozen
+from ..model.fields import Bounds, Doc, frozen
 from ..model.problems import did_you_mean
-from ..model.weight import weigh
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
-from .asking import as_tool_error, gather
-from .listing import listed, write
-from .registry import CALLS, READS, TOOLS, Request
+from .asking import as_tool_error
+from .registry import CALLS, TOOLS, Request
 from .response import Reply, Room, text
-from .search import Search
 from .servers import task_items
-
-
-@frozen
-class ListTools:
-    server: Annotated[str, MaxLength(MAX_SEARCH_PATTERN), Doc("regex, as tool")] = ".*"
-    tool: Annotated[str, MaxLength(MAX_SEARCH_PATTERN)] = ".*"
-    detail: Annotated[Literal["auto", "full", "summary"], Doc("summary has no schemas")] = "auto"
-
-
-@TOOLS.tool(
-    "Find tools of the connected servers, with their schemas. Narrow server and tool down: lists "
-    "can be long.",
-    ListTools,
-    READS,
-    waits=True,
-)
-async def list_tools(request: Request, asked: ListTools) -> Reply:
-    session = request.session
-    of_server, of_tool = Search.of("server", asked.server), Search.of("tool", asked.tool)
-    backends = list(session.backends.values())
-    names = [backend.server.name for backend in backends]
-    matching = list(itertools.compress(backends, await of_server.among(session, names)))
-    gathered = await gather(request, "tools", matching)
-    found = await of_tool.among(session, await gathered.names())
-    said = gathered.said
-    if asked.detail != "summary":
-        auto = asked.detail == "auto"
-        room = MAX_FULL_TOOLS_BYTES - weigh(said) if auto else MAX_LIST_BYTES
-        full = await write(itertools.compress(gathered.entries(), found), room)
-        if not (auto and full.more):
-            return listed("tools", full, said | {"detail": "full"})
-    summaries = map(_summary, itertools.compress(gathered.entries(), found))
-    return listed("tools", await write(summaries), said | {"hint": _HINT, "detail": "summary"})
-
-
-_HINT = 'names only; for schemas narrow server and tool down, or detail="full"'
-
-
-def _summary(tool: Mapping[str, Any]) -> dict[str, Any]:
-    said = {key: tool[key] for key in ("server", "stale", "name") if key in tool}
-    description = tool.get("description") or tool.get("title")
-    if isinstance(description, str):
-        start = description.lstrip()[:MAX_FIRST_SENTENCE]
-        if first := start.split("\n")[0].split(". ")[0].rstrip():
-            said["description"] = first
-    return said
 
 
 @frozen

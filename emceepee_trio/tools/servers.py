@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import attrs
 
@@ -15,6 +15,7 @@ from ..config.bounds import (
     MAX_INSTRUCTIONS,
     MAX_LIST_BYTES,
     MAX_NAME,
+    MAX_PURPOSE,
     MAX_SAID,
     MAX_TASKS_SHOWN,
     MAX_TOOLS_NAMED,
@@ -24,13 +25,14 @@ from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
 from ..errors import ToolError
 from ..model.fields import Doc, Secret, frozen
 from ..model.lenient import lenient
-from ..model.weight import cut, weigh
+from ..model.states import BackendState
+from ..model.weight import cut, one_line, weigh
 from ..model.wire import timestamp
 from ..session.call import Task
 from ..session.session import Session
 from .asking import entries_of
 from .listing import list_reply
-from .registry import CALLS, ENDS, READS, STRANGERS, TOOLS, NoArguments, Request
+from .registry import CALLS, ENDS, READS, STRANGERS, TOOLS, Request
 from .response import Reply, json_reply, pending_client
 
 STDERR_TAIL = 20
@@ -49,6 +51,7 @@ class AddServer:
     restart: Annotated[Mapping[str, Any] | None, FEW] = None
     reconnect: Annotated[Mapping[str, Any] | None, FEW] = None
     allowed_tools: Annotated[tuple[str, ...] | None, ALLOWED, Doc("names or globs")] = None
+    description: Annotated[str | None, A_PATH] = None
     connect_timeout_ms: int | None = None
     keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False
 
@@ -123,11 +126,18 @@ async def reconnect_server(request: Request, asked: Named) -> Reply:
     return json_reply({"server": asked.name, "status": backend.state.value})
 
 
-@TOOLS.tool("All servers and their state.", NoArguments, READS)
-async def list_servers(request: Request, _: NoArguments) -> Reply:
+@frozen
+class ListServers:
+    detail: Annotated[
+        Literal["summary", "full"], Doc("full adds targets, health and capabilities")
+    ] = "summary"
+
+
+@TOOLS.tool("All servers: what they are for, and their state.", ListServers, READS)
+async def list_servers(request: Request, asked: ListServers) -> Reply:
     session = request.session
-    servers = (describe(session, backend) for backend in session.backends.values())
-    return await list_reply("servers", servers)
+    show = describe if asked.detail == "full" else summarize
+    return await list_reply("servers", (show(session, each) for each in session.backends.values()))
 
 
 @frozen
@@ -190,11 +200,33 @@ def process_json(backend: Backend) -> dict[str, Any] | None:
     return {key: value for key, value in said.items() if value is not None}
 
 
+def summarize(session: Session, backend: Backend) -> dict[str, Any]:
+    """A server as list_servers shows it: what it is for, whether it works, what is open."""
+    whole = describe(session, backend)
+    said: dict[str, Any] = {"name": whole["name"]}
+    if purpose := _purpose(backend):
+        said["description"] = purpose
+    said["status"] = whole["status"]
+    if backend.state is not BackendState.CONNECTED:
+        said |= {key: whole[key] for key in ("last_error", "next_retry_ms") if key in whole}
+    return said | {key: whole[key] for key in ("working_tasks", "pending_requests") if whole[key]}
+
+
+def _purpose(backend: Backend) -> str:
+    """What it is good for, in a sentence or two: as configured, or as it says itself."""
+    said: Any = backend.server.description
+    if said is None and backend.client is not None:
+        info = backend.client.negotiated.server_info
+        said = info.get("description") or info.get("title")
+    return one_line(said, MAX_PURPOSE) if isinstance(said, str) else ""
+
+
 def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict[str, Any]:
-    """A server as list_servers shows it, or the *whole* of it."""
+    """A server with all that is known of it, or, if *whole*, with all that it says of itself."""
     server = backend.server
     said: dict[str, Any] = {
         "name": server.name,
+        **({"description": server.description} if server.description else {}),
         "transport": server.transport,
         "target": server.target,
         "status": backend.state.value,

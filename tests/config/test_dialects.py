@@ -138,7 +138,7 @@ def test_a_file_of_gemini_is_read() -> None:
     assert found["http"].allowed_tools == ("search", "read_*")
     assert found["python"].cwd == str(FILES / "tools")
     assert found["python"].env == {"K": "$API_KEY"}
-    assert len(warnings) == 6
+    assert len(warnings) == 5
 
 
 def test_a_file_of_opencode_is_read() -> None:

@@ -63,7 +63,7 @@ async def test_of_three_servers_one_hangs(connect: Open, journal: Journal) -> No
         status = {s["name"]: s["status"] for s in (await emceepee.says("list_servers"))["servers"]}
         assert status == {"one": "connected", "hanging": "connecting", "three": "connected"}
         listed = await emceepee.says("list_tools", tool="^echo$")
-        assert [tool["server"] for tool in listed["tools"]] == ["one", "three"]
+        assert [group["server"] for group in listed["tools"]] == ["one", "three"]
         assert [error["server"] for error in listed["errors"]] == ["hanging"]
         waiting = await emceepee.start_task("hanging", "echo")
         assert (await emceepee.execute("one", "echo", {"text": "still"})).text == "still"

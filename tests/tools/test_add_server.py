@@ -40,7 +40,7 @@ async def test_an_added_server_is_connected_and_used(
             ("process_started", "new"),
             ("server_connected", "new"),
         ]
-        (listed,) = (await emceepee.says("list_servers"))["servers"]
+        (listed,) = (await emceepee.says("list_servers", detail="full"))["servers"]
         assert listed["target"] == " ".join([sys.executable, SCRIPT, *its_era])
 
 
@@ -213,7 +213,7 @@ async def test_secrets_are_neither_shown_nor_logged(connect: Open) -> None:
         assert secret in where  # it did get there
         await emceepee.fails("add_server", name="x", command="no-such-program", env={"A": secret})
         shown = [
-            await emceepee.says("list_servers"),
+            await emceepee.says("list_servers", detail="full"),
             await emceepee.status("new"),
             emceepee.events,
             emceepee.stderr.read_text(),
@@ -366,7 +366,8 @@ async def test_only_allowed_tools_are_listed_and_called(connect: Open, journal: 
         said = await emceepee.says("add_server", name="new", **server)
         assert said["tools"] == ["echo", "unicode"]
         listed = await emceepee.says("list_tools")
-        assert [tool["name"] for tool in listed["tools"]] == ["echo", "unicode"]
+        (of_new,) = listed["tools"]
+        assert [tool["name"] for tool in of_new["tools"]] == ["echo", "unicode"]
         assert (await emceepee.execute("new", "echo", {"text": "yes"})).text == "yes"
         hidden = await emceepee.fails("execute_tool", server="new", tool="big")
         missing = await emceepee.fails("execute_tool", server="new", tool="gib")

@@ -151,6 +151,7 @@ async def test_whose_an_entry_is_and_whether_it_is_old_is_ours_to_say(connect: O
     async with connect({"liar": liar}) as emceepee:
         assert await labels("liar", "") == {("liar", None)}
         said = await emceepee.says("list_tools", detail="summary")
-        assert {tool["server"] for tool in said["tools"]} == {"liar"}
+        assert {group["server"] for group in said["tools"]} == {"liar"}
+        assert not [tool for group in said["tools"] for tool in group["tools"] if "server" in tool]
         await emceepee.fails("execute_tool", server="liar", tool="exit")
         assert await labels("") == {("liar", True)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from emceepee_client import Open
+from emceepee_client import Emceepee, Open
+from emceepee_trio.config.bounds import MAX_PAGE_BYTES
 from fake_backends import Journal, demo, raw
 from like import Like
 
@@ -14,7 +16,23 @@ NO_RESTART = {"restart": {"enabled": False}}
 
 
 def names(said: dict[str, Any], server: str | None = None) -> list[str]:
-    return [tool["name"] for tool in said["tools"] if server in (None, tool["server"])]
+    groups = [group for group in said["tools"] if server in (None, group["server"])]
+    assert all(group.keys() <= {"server", "stale", "tools"} for group in groups)
+    return [tool["name"] for group in groups for tool in group["tools"]]
+
+
+def servers(said: dict[str, Any]) -> list[str]:
+    return [group["server"] for group in said["tools"]]
+
+
+async def pages(emceepee: Emceepee, **asked: Any) -> list[Any]:
+    """All of them, each of a bounded size."""
+    found = [await emceepee.says("list_tools", **asked)]
+    while "cursor" in found[-1]:
+        assert len(json.dumps(found[-1], separators=(",", ":"))) <= MAX_PAGE_BYTES + 500
+        found.append(await emceepee.says("list_tools", **asked, cursor=found[-1]["cursor"]))
+    assert "more" not in found[-1]
+    return found
 
 
 async def test_entries_are_what_the_server_said(
@@ -24,9 +42,10 @@ async def test_entries_are_what_the_server_said(
         said = await emceepee.says("list_tools", tool="^(schema_mismatch|add)$")
         assert list(said) == ["tools", "detail"]
         assert said["detail"] == "full"
-        first, second = said["tools"]
+        of_raw, of_demo = said["tools"]
+        assert (of_raw["server"], of_demo["server"]) == ("raw", "demo")
+        (first,), (second,) = of_raw["tools"], of_demo["tools"]
         assert first == {
-            "server": "raw",
             "name": "schema_mismatch",
             "description": "Its outputSchema promises an integer.",
             "inputSchema": {"type": "object", "x-vendor": "schema"},
@@ -38,7 +57,7 @@ async def test_entries_are_what_the_server_said(
             "x-vendor": {"cost": 1},
             "_meta": {"vendor/tool": "schema_mismatch"},
         }
-        assert (second["server"], second["name"]) == ("demo", "add")
+        assert second["name"] == "add"
         assert second["annotations"]["readOnlyHint"] is True
 
 
@@ -46,11 +65,57 @@ async def test_patterns_are_searched_for(connect: Open) -> None:
     async with connect({"one": raw(), "two": raw(), "three": demo()}) as emceepee:
         assert names(await emceepee.says("list_tools", tool="^ec.o$")) == ["echo"] * 3
         said = await emceepee.says("list_tools", server="^t", tool="ech")
-        assert [tool["server"] for tool in said["tools"]] == ["two", "three"]
-        assert await emceepee.says("list_tools", server="nobody") == {
+        assert servers(said) == ["two", "three"]
+
+
+async def test_a_server_that_is_named_exactly_is_that_one(connect: Open) -> None:
+    async with connect({"git": raw(), "github": raw(), "a.b": raw(), "axb": raw()}) as emceepee:
+        assert servers(await emceepee.says("list_tools", server="git")) == ["git"]
+        assert servers(await emceepee.says("list_tools", server="a.b")) == ["a.b"]
+        assert servers(await emceepee.says("list_tools", server="gi")) == ["git", "github"]
+        assert servers(await emceepee.says("list_tools", server="^a.b$")) == ["a.b", "axb"]
+        for names in (["github", "a.b"], '["a.b", "github"]'):
+            said = await emceepee.says("list_tools", server=names)
+            assert servers(said) == ["github", "a.b"]
+        assert (await emceepee.says("list_tools", server=[]))["tools"] == []
+
+
+async def test_what_does_not_exist_is_said(connect: Open) -> None:
+    async with connect({"git": raw(), "time": raw()}) as emceepee:
+        said = await emceepee.says("list_tools", server="nope")
+        assert said["tools"] == []
+        assert said["errors"] == [
+            {"server": "nope", "error": "no server 'nope'; there are: git, time"}
+        ]
+        said = await emceepee.says("list_tools", server=["git", "tiem"], tool="^echo$")
+        assert (servers(said), names(said)) == (["git"], ["echo"])
+        assert said["errors"] == [
+            {"server": "tiem", "error": Like("no server 'tiem', did you mean \"time\".*")}
+        ]
+        assert "^x" in str((await emceepee.says("list_tools", server="^x"))["errors"])
+        said = await emceepee.says("list_tools", tool="ECHO")
+        assert said == {
             "tools": [],
+            "hint": Like("no tool matches 'ECHO', did you mean \"echo\".*"),
             "detail": "full",
         }
+
+
+async def test_words_are_looked_for_in_names_and_descriptions(connect: Open) -> None:
+    async with connect({"raw": raw(), "demo": demo()}) as emceepee:
+        everything = await emceepee.says("list_tools", detail="full", server="demo")
+        said = await emceepee.says("list_tools", query="ROOTS")
+        assert "list_roots" in names(said, "demo")
+        by_description = await emceepee.says("list_tools", query="roots declares", server="demo")
+        assert names(by_description) == ["list_roots"]
+        assert len(names(by_description)) < len(names(everything))
+        said = await emceepee.says("list_tools", query="roots nonsense")
+        assert said["tools"] == []
+        assert "words" in said["hint"]
+        both = await emceepee.says("list_tools", query="the", tool="^echo$", server="raw")
+        assert names(both) == ["echo"]
+        # Of no letter is a pattern made.
+        assert (await emceepee.says("list_tools", query="(.*"))["tools"] == []
 
 
 async def test_patterns_that_are_none_are_refused(connect: Open) -> None:
@@ -81,31 +146,54 @@ async def test_a_pattern_that_takes_for_ever_holds_nobody_up(connect: Open) -> N
 
 async def test_long_lists_come_as_a_summary_with_a_way_to_the_rest(connect: Open) -> None:
     async with connect({"raw": raw("--tools", 300, "--page", 7)}) as emceepee:
-        said = await emceepee.says("list_tools")
-        assert list(said) == ["tools", "hint", "detail"]
-        assert said["detail"] == "summary"
-        assert len(set(names(said))) == 300
-        assert said["tools"][0] == {
-            "server": "raw",
+        first, *others = await pages(emceepee)
+        assert others
+        assert list(first) == ["tools", "hint", "detail", "more", "cursor"]
+        assert {page["detail"] for page in (first, *others)} == {"summary"}
+        found = [name for page in (first, *others) for name in names(page)]
+        assert len(found) == len(set(found)) == 300
+        assert first["more"] == len(found) - len(names(first))
+        assert first["tools"][0]["tools"][0] == {
             "name": "echo",
             "description": "The text, and vendor fields wherever one can be.",
         }
-        assert said["tools"][-1] == {
-            "server": "raw",
+        assert others[-1]["tools"][0]["tools"][-1] == {
             "name": "filler_0299",
             "description": "The tool filler_0299",
         }
-        full = await emceepee.says("list_tools", detail="full")
-        assert list(full) == ["tools", "detail"]
-        assert full["detail"] == "full"
-        assert names(full) == names(said)
-        assert full["tools"][-1]["inputSchema"] == {"type": "object", "x-vendor": "schema"}
+        full = await pages(emceepee, detail="full")
+        assert list(full[0]) == ["tools", "detail", "more", "cursor"]
+        assert {page["detail"] for page in full} == {"full"}
+        assert [name for page in full for name in names(page)] == found
+        last = full[-1]["tools"][0]["tools"][-1]
+        assert last["inputSchema"] == {"type": "object", "x-vendor": "schema"}
         few = await emceepee.says("list_tools", tool="filler_00")
         assert few["detail"] == "full"
         assert (await emceepee.says("list_tools", tool="^echo$", detail="summary"))[
             "detail"
         ] == "summary"
         assert (await emceepee.execute("raw", "filler_0299", {"text": "far"})).text == "far"
+
+
+async def test_a_cursor_is_of_one_search(connect: Open) -> None:
+    async with connect({"raw": raw("--tools", 300), "two": raw("--tools", 200)}) as emceepee:
+        every = await pages(emceepee, detail="full", tool="filler")
+        found = [name for page in every for name in names(page)]
+        assert {found.count(f"filler_{n:04d}") for n in range(100, 200)} == {2}
+        assert [server for page in every for server in servers(page)].count("two") > 1
+        first = every[0]
+        for other in ({}, {"tool": "filler_"}, {"tool": "filler", "query": "x"}):
+            error = await emceepee.fails("list_tools", cursor=first["cursor"], **other)
+            assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
+            assert "cursor" in error["message"]
+        error = await emceepee.fails("list_tools", cursor="12")
+        assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
+        # Whatever else was asked for, the pages go on as they began.
+        again = await emceepee.says("list_tools", cursor=first["cursor"], tool="filler")
+        assert again == every[1]
+        await emceepee.says("remove_server", name="raw")
+        error = await emceepee.fails("list_tools", cursor=first["cursor"], tool="filler")
+        assert "no server 'raw'" in error["message"]
 
 
 async def test_nobody_waits_long_for_a_server_that_hangs(connect: Open) -> None:
@@ -133,10 +221,8 @@ async def test_the_lists_of_a_lost_server_are_shown_as_old(connect: Open) -> Non
         before = await emceepee.says("list_tools", tool="^echo$")
         await emceepee.fails("execute_tool", server="raw", tool="exit")
         said = await emceepee.says("list_tools", tool="^echo$")
-        assert said["tools"] == [
-            {"server": "raw", "stale": True} | {k: v for k, v in tool.items() if k != "server"}
-            for tool in before["tools"]
-        ]
+        (of_raw,) = before["tools"]
+        assert said["tools"] == [{"server": "raw", "stale": True, "tools": of_raw["tools"]}]
         assert said["errors"] == [
             {"server": "raw", "error": "error: process exited with code 7"},
             {"server": "off", "error": "disabled: not connected"},
@@ -160,7 +246,7 @@ async def test_a_changed_list_is_fetched_again_and_no_other(
 async def test_a_list_that_goes_round_in_circles_is_an_error(connect: Open) -> None:
     async with connect({"liar": raw("--same-cursor"), "raw": raw()}) as emceepee:
         said = await emceepee.says("list_tools", tool="^echo$")
-        assert [tool["server"] for tool in said["tools"]] == ["raw"]
+        assert servers(said) == ["raw"]
         (error,) = said["errors"]
         assert error == {"server": "liar", "error": Like("server 'liar' pages its tools in .*")}
         # Its tools work all the same.
@@ -173,6 +259,6 @@ async def test_a_server_that_takes_the_probe_badly_is_served(
 ) -> None:
     async with connect({"raw": raw("--discover", *flags)}) as emceepee:
         assert (await emceepee.execute("raw", "echo", {"text": "hello"})).text == "hello"
-        (server,) = (await emceepee.says("list_servers"))["servers"]
+        (server,) = (await emceepee.says("list_servers", detail="full"))["servers"]
         assert (server["status"], server["protocol_version"]) == ("connected", "2025-11-25")
         assert "server_disconnected" not in [event["type"] for event in emceepee.events]

@@ -69,7 +69,11 @@ async def test_a_server_that_knows_none_has_none(connect: Open, journal: Journal
             ("list_prompts", "prompts"),
         ):
             assert await emceepee.says(tool, server="raw") == {key: []}
-        assert await emceepee.says("list_tools") == {"tools": [], "detail": "full"}
+        assert await emceepee.says("list_tools") == {
+            "tools": [],
+            "hint": "no server has any tools",
+            "detail": "full",
+        }
         # It is not even asked.
         assert [e for e in journal.entries() if e.get("method", "").endswith("/list")] == []
         error = await emceepee.fails("read_resource", server="raw", uri="raw://text")

@@ -54,17 +54,46 @@ def connected(name: str, **more: Any) -> dict[str, Any]:
 
 
 async def listed(emceepee: Emceepee) -> dict[str, Any]:
-    servers = (await emceepee.says("list_servers"))["servers"]
+    servers = (await emceepee.says("list_servers", detail="full"))["servers"]
     return {server["name"]: server for server in servers}
 
 
 async def test_servers_are_listed_with_everything_known_of_them(connect_as_either: Open) -> None:
     async with connect_as_either({"raw": raw(), "new": raw("--discover", "modern")}) as emceepee:
         await emceepee.connected("raw", "new")
-        said = await emceepee.says("list_servers")
+        said = await emceepee.says("list_servers", detail="full")
         assert list(said) == ["servers"]
         flags = {"target": f"{TARGET} --discover modern", "protocol_version": "2026-07-28"}
         assert said["servers"] == [connected("raw"), connected("new", **flags)]
+
+
+async def test_a_list_of_servers_is_short_and_says_what_they_are_for(
+    connect_as_either: Open,
+) -> None:
+    servers = {
+        "raw": raw(),
+        "told": raw() | {"description": " What  it\nis for. "},
+        "off": raw() | {"disabled": True, "description": "Later."},
+        "gone": {"command": "no-such-program"},
+    }
+    async with connect_as_either(servers) as emceepee:
+        await emceepee.connected("raw", "told")
+        await emceepee.start_task("raw", "never")
+        raw_, told, off, gone = (await emceepee.says("list_servers"))["servers"]
+        assert raw_ == {
+            "name": "raw",
+            "description": "Raw server",
+            "status": "connected",
+            "working_tasks": 1,
+        }
+        assert told == {"name": "told", "description": "What it is for.", "status": "connected"}
+        assert off == {"name": "off", "description": "Later.", "status": "disabled"}
+        assert gone == {"name": "gone", "status": "error", "last_error": Like(".*not found.*")}
+        whole = (await listed(emceepee))["told"]
+        assert whole["description"] == " What  it\nis for. "
+        said = await emceepee.says("add_server", name="new", description="New.", **raw())
+        assert said["status"] == "connected"
+        assert (await emceepee.says("list_servers"))["servers"][-1]["description"] == "New."
 
 
 async def test_a_server_without_its_variables_is_listed_with_the_reason(connect: Open) -> None:
