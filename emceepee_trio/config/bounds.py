@@ -158,6 +158,9 @@ MAX_LIST_BYTES = MIB
 MAX_DESCRIPTION = 10_000
 """Characters of a tool's description in which words are looked for."""
 
+MAX_OUR_INSTRUCTIONS = 1500
+"""Bytes of what a client is told as it connects, with the names of the servers."""
+
 MAX_PURPOSE = 300
 """Characters of what a server is good for, in a list of servers."""
 

@@ -42,7 +42,7 @@ from mcp_types import (
     SubscriptionsListenRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from .. import logs
 from ..config.bounds import MAX_WAITERS
@@ -53,6 +53,7 @@ from ..session.session import Session
 from ..tools.registry import TOOLS, Request, Tool
 from ..tools.response import Reply, error_reply, finish
 from ..waits.firewall import Firewall, begin_lasting
+from .instructions import instructions
 from .lists import (
     SERVER_INFO,
     enveloped,
@@ -67,20 +68,11 @@ from .log_messages import LogMessages
 from .progress import Progress
 from .sdk import raw_notify
 
-INSTRUCTIONS = """\
-emceepee connects you to any number of MCP servers through one fixed set of tools.
-1. list_servers shows what is there; add_server connects another (url, or command and args).
-2. list_tools finds tools and their schemas; execute_tool calls one. Resources and prompts: \
-list_resources, read_resource, list_prompts, get_prompt.
-3. A call slower than its timeout_ms becomes a task. await_activity waits for everything at once: \
-tasks that end, questions of servers, notifications, timers, lost connections. Then \
-get_task_result fetches the result.
-4. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
-Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
-5. An error says what to do next; get_server_status and get_logs tell why a server misbehaves."""
-
 _GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
 """In the reason of a cancellation: the client has stopped waiting, not changed its mind."""
+
+GREETINGS = ("initialize", "server/discover")
+"""Answered by the SDK; what they say of our servers differs from session to session."""
 
 EXPECTED = (MCPError, ValidationError)
 """What the SDK answers by itself: errors of ours, and of clients that send what they must not."""
@@ -176,7 +168,10 @@ class Front:
                     return await self._call_tool(context, entry)
                 if context.method == "initialize":
                     self._remember_client((context.params or {}).get("clientInfo"))
-                return await call_next(context)
+                result = await call_next(context)
+                if context.method in GREETINGS:
+                    result = _with_instructions(result, instructions(self.session))
+                return result
         finally:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
@@ -252,6 +247,12 @@ class Front:
         raise _bug(wall)
 
 
+def _with_instructions(result: HandlerResult, said: str) -> HandlerResult:
+    if isinstance(result, BaseModel):
+        return result.model_copy(update={"instructions": said})
+    return {**(result or {}), "instructions": said}
+
+
 def _bug(wall: Firewall) -> MCPError:
     return MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
 
@@ -263,7 +264,6 @@ def mcp_server() -> Server[Front]:
     server = _Server(
         SERVER_INFO["name"],
         version=SERVER_INFO["version"],
-        instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=_never,
         on_list_resources=list_resources,

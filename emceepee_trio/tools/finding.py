@@ -29,6 +29,7 @@ from ..config.server import NAME
 from ..errors import InvalidArguments
 from ..model.fields import Doc, MaxLength, Most, frozen
 from ..model.problems import did_you_mean
+from ..model.spelling import spell
 from ..model.weight import weigh
 from ..model.wire import dumps, loads
 from ..session.session import Session
@@ -256,7 +257,7 @@ async def _page(groups: Iterable[_Group], start: _Cursor, room: int) -> _Page:
                     await turns.next()
                 if at < first:
                     continue
-                said = dumps(abridged(entry, MAX_LIST_BYTES))
+                said = await turns.through(spell(abridged(entry, MAX_LIST_BYTES)))
                 size += (len(said) if said.isascii() else len(said.encode())) + 1
                 if size > room and (found or written):
                     following = (group.server, at)

@@ -1,0 +1,77 @@
+"""What a client is told as it connects: how our tools work together, and which servers there are.
+
+A model may see nothing else before it decides whether to look at our tools at all, so the names of
+the servers stand there with what they are good for. It is made from the configuration: nothing is
+waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..config.bounds import MAX_OUR_INSTRUCTIONS
+from ..model.weight import one_line
+from ..session.session import Session
+
+HOW = """\
+emceepee connects you to any number of MCP servers through one fixed set of tools.
+1. list_tools finds tools of all servers, by words too (query); execute_tool calls one. \
+list_servers shows what is there, add_server connects another. Resources and prompts: \
+list_resources, read_resource, list_prompts, get_prompt.
+2. A slow call becomes a task. await_activity waits for everything at once: tasks that end, \
+questions of servers, notifications, timers. Then get_task_result fetches the result.
+3. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
+Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
+4. An error says what to do next; get_server_status and get_logs tell why a server misbehaves.
+"""
+
+
+def instructions(session: Session) -> str:
+    """Of bounded size, in the order of the session's servers."""
+    servers = [each.server for each in session.backends.values() if not each.server.disabled]
+    if not servers:
+        return f"{HOW}No server is configured."
+    return HOW + _listed(
+        [(server.name, server.description or "") for server in servers],
+        MAX_OUR_INSTRUCTIONS - len(HOW.encode()),
+    )
+
+
+def _listed(servers: Sequence[tuple[str, str]], room: int) -> str:
+    """Every name before any description, and all descriptions cut alike."""
+    names = [name for name, _ in servers]
+    best = _named(names, room)
+    if best != _text(names):
+        return best
+    low, high = 1, room
+    while low <= high:
+        length = (low + high) // 2
+        shown = [
+            f"{name} ({purpose})" if (purpose := one_line(said, length)) else name
+            for name, said in servers
+        ]
+        text = _text(shown)
+        if len(text.encode()) <= room:
+            best, low = text, length + 1
+        else:
+            high = length - 1
+    return best
+
+
+def _text(shown: Sequence[str]) -> str:
+    return f"Servers: {'; '.join(shown)}."
+
+
+def _named(names: Sequence[str], room: int) -> str:
+    """As many as there is room for; a name is ASCII."""
+    text = _text(names[:room])
+    if len(names) <= room and len(text) <= room:
+        return text
+    more = "; and {} more, see list_servers."
+    shown, size = 0, len("Servers: ") + len(more.format(len(names)))
+    for name in names:
+        size += len(name) + 2
+        if size > room:
+            break
+        shown += 1
+    return f"Servers: {'; '.join(names[:shown])}{more.format(len(names) - shown)}"
