@@ -4,101 +4,279 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from .. import logs
-from ..config import LOCAL, Config
-from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
-from .common import read_config
-from .options import Usage, add_config_options, add_log_options, add_state_option
+from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS, MIB
+from . import shell
+from .options import Usage
 from .output import complain, say
-from .remote import Client, Daemon, NoAnswer
+from .shell import Asked, Refused, answer, error_of, in_words, json_of
+
+LONGEST = 16 * MIB
+"""Characters of arguments in a file."""
+
+LOOK_MS = 5000
+"""How often we look whether the server asks something, for which there is nobody here."""
+
+_PAIR = re.compile(r"([^=:\s{}\[\]\"@-][^=:\s]*)(:?=)(.*)", re.DOTALL)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", metavar="SERVER")
     parser.add_argument("tool", metavar="TOOL")
-    parser.add_argument("args", nargs="?", default="{}", metavar="JSON", help="its arguments")
-    add_config_options(parser)
     parser.add_argument(
-        "--url", metavar="U", help="ask the daemon at http://HOST:PORT or unix:PATH instead"
+        "args",
+        nargs="*",
+        metavar="ARGUMENT",
+        help="JSON, KEY=VALUE, KEY=@FILE for what is in a file, KEY:=JSON; @FILE or - for JSON in "
+        "a file or on standard input",
     )
-    add_state_option(parser)
-    add_log_options(parser, style="text")
+    parser.add_argument(
+        "--text", action="store_true", help="print the text of the result alone, not its JSON"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=MAX_EXECUTE_TIMEOUT_MS / 1000,
+        metavar="S",
+        help="seconds to wait for it, once its server is there; then it is cancelled",
+    )
+    shell.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    try:
-        arguments = json.loads(options.args)
-    except ValueError as error:
-        raise Usage(f"JSON: {error}") from None
-    if not isinstance(arguments, dict):
-        raise Usage("JSON: expected an object with the tool's arguments")
-    logs.configure(options.log_format, options.log_level, alone=True)
-    # Nobody could fetch the result of a task later, so the call is waited for.
-    asked = {
-        "server": options.server,
-        "tool": options.tool,
-        "args": arguments,
-        "timeout_ms": MAX_EXECUTE_TIMEOUT_MS,
-    }
-    if options.url is not None:
-        if options.config is not None or options.demo:
-            raise Usage("--url: the daemon has servers of its own; leave --config and --demo out")
-        try:
-            result = _ask(Daemon.find(options.url, options.state_dir), asked)
-        except NoAnswer as error:
-            complain(f"emceepee call: {error}")
-            return 1
-    else:
-        config = read_config(options)
-        import trio
+    given = _Arguments.of(options.args)
 
-        result = trio.run(_call, config, asked)
+    async def ask(asked: Asked) -> dict[str, Any]:
+        await asked.settled(options.server)
+        arguments = given.whole
+        if given.words:
+            schema = await _schema(asked, options.server, options.tool)
+            arguments = {**arguments, **given.typed(schema)}
+        return await _call(asked, options, arguments)
+
     try:
-        said = json.dumps(result, indent=2, ensure_ascii=False)
+        result = shell.in_session(options, ask, options.server)
+        if (error := error_of(result)) is not None:
+            raise Refused(_said(error, options))
+    except Refused as why:
+        return shell.refused(options, why)
+    failed = bool(result.get("isError"))
+    try:
+        said = _text(result) if options.text else json.dumps(result, indent=2, ensure_ascii=False)
     except RecursionError:
         complain("emceepee call: the result is nested too deeply")
         return 1
-    say(said)
-    return 1 if result.get("isError") else 0
+    if options.text and failed:
+        complain(f"emceepee call: {said}")
+    else:
+        say(said)
+    return 1 if failed else 0
 
 
-def _ask(daemon: Daemon, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a running daemon answers, without the context blocks."""
-    with Client.connected(daemon, "emceepee call") as client:
-        result = client.call("execute_tool", asked)
-    content = result.get("content")
-    for key in ("pending_client_action", "events_since_last_response"):
-        if isinstance(content, list) and content and _is_block(content[-1], key):
-            content = content[:-1]
-    return result if content is result.get("content") else {**result, "content": content}
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= MAX_EXECUTE_TIMEOUT_MS / 1000:
+        raise argparse.ArgumentTypeError(f"expected up to {MAX_EXECUTE_TIMEOUT_MS // 1000} seconds")
+    return seconds
 
 
-def _is_block(block: Any, key: str) -> bool:
-    try:
-        said = json.loads(block["text"])
-    except (TypeError, KeyError, ValueError, RecursionError):
-        return False
-    return isinstance(said, dict) and key in said
+class _Arguments:
+    """What the command line says of the arguments of the tool."""
 
+    def __init__(self) -> None:
+        self.whole: dict[str, Any] = {}
+        self.words: dict[str, str] = {}
+        """Values whose type the schema of the tool tells."""
 
-async def _call(config: Config, asked: Mapping[str, Any]) -> Any:
-    """As a client of a session of its own would, without the context blocks."""
-    import attrs
+    @classmethod
+    def of(cls, given: Sequence[str]) -> _Arguments:
+        self = cls()
+        for word in given:
+            if found := _PAIR.fullmatch(word):
+                self._pair(*found.groups())
+            elif word == "-":
+                self._object(_read(word), "standard input")
+            elif word.startswith("@"):
+                self._object(_read(word[1:]), word[1:])
+            elif re.match(r'\s*[{\["]', word) or len(given) == 1:
+                self._object(word, "JSON")
+            else:
+                raise Usage(f"{word!r}: expected JSON, KEY=VALUE, @FILE or -")
+        return self
 
-    from ..errors import ToolError
-    from ..session.manager import open_sessions
-    from ..tools.registry import TOOLS, Request
-    from ..tools.response import error_reply
-
-    # Others need not be started for this.
-    mine = tuple(server for server in config.servers if server.name == asked["server"])
-    async with open_sessions(attrs.evolve(config, servers=mine)) as manager:
-        session = await manager.ensure("call", LOCAL)
+    def _pair(self, key: str, joint: str, value: str) -> None:
+        if key in self.whole or key in self.words:
+            raise Usage(f"{key!r} is given twice")
+        if joint == "=":
+            self.words[key] = _read(value[1:]) if value.startswith("@") else value
+            return
         try:
-            reply = await TOOLS.get("execute_tool").call(Request(session, manager), asked)
-        except ToolError as error:
-            reply = error_reply(error)
-        return reply.result
+            self.whole[key] = json.loads(value)
+        except ValueError as error:
+            raise Usage(f"{key}: JSON: {error}") from None
+
+    def _object(self, text: str, what: str) -> None:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise Usage(f"{what}: {error}") from None
+        if not isinstance(found, dict):
+            raise Usage(f"{what}: expected an object with the tool's arguments")
+        for key in found:
+            if key in self.whole or key in self.words:
+                raise Usage(f"{key!r} is given twice")
+        self.whole |= found
+
+    def typed(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        properties = schema.get("properties")
+        known = properties if isinstance(properties, dict) else {}
+        return {key: _typed(word, known.get(key)) for key, word in self.words.items()}
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            return sys.stdin.read(LONGEST)
+        with Path(name).open(encoding="utf-8") as file:
+            return file.read(LONGEST)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise Usage(f"cannot read {name}: {reason}") from None
+
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def _typed(word: str, schema: Any) -> Any:
+    """*word*, or the JSON in it if the schema wants that; what fits nowhere the server refuses."""
+    wanted = _types(schema)
+    try:
+        value = json.loads(word)
+    except (ValueError, RecursionError):
+        return word
+    if not wanted:
+        return word if isinstance(value, str) else value
+    for name in wanted - {"string"}:
+        fits = isinstance(value, _TYPES.get(name, ()))
+        if fits and isinstance(value, bool) == (name == "boolean"):
+            return value
+    return word
+
+
+def _types(schema: Any) -> set[str]:
+    if not isinstance(schema, dict):
+        return set()
+    said = schema.get("type")
+    found = {said} if isinstance(said, str) else set(said if isinstance(said, list) else ())
+    for key in ("anyOf", "oneOf"):
+        for choice in schema.get(key, ()) if isinstance(schema.get(key), list) else ():
+            found |= _types(choice)
+    return {name for name in found if isinstance(name, str)}
+
+
+async def _schema(asked: Asked, server: str, tool: str) -> Mapping[str, Any]:
+    """What the tool takes, as its server says."""
+    pattern = f"^{re.escape(tool)}$"
+    said = answer(
+        await asked.call("list_tools", {"server": server, "tool": pattern, "detail": "full"})
+    )
+    for entry in said.get("tools", ()):
+        if (entry.get("server"), entry.get("name")) == (server, tool):
+            schema = entry.get("inputSchema")
+            return schema if isinstance(schema, dict) else {}
+    return {}  # then the call tells what is wrong
+
+
+async def _call(
+    asked: Asked, options: argparse.Namespace, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Its result, be it that of a task: nobody could fetch that later."""
+    end: float = time.monotonic() + options.timeout
+
+    def left_ms() -> int:
+        return max(0, min(LOOK_MS, round((end - time.monotonic()) * 1000)))
+
+    result = await asked.call(
+        "execute_tool",
+        {
+            "server": options.server,
+            "tool": options.tool,
+            "args": arguments,
+            "timeout_ms": left_ms(),
+            "ttl_ms": MAX_TASK_TTL_MS,
+        },
+    )
+    task = _task_in(result)
+    while task is not None:
+        if question := await _question(asked, options.server):
+            await asked.call("cancel_task", {"task_id": task})
+            raise Refused(f"server {options.server!r} asks: {question}; only a client can answer")
+        if not (left := left_ms()):
+            await asked.call("cancel_task", {"task_id": task})
+            raise Refused(f"no answer within {options.timeout:g} s; it is cancelled")
+        result = await asked.call("get_task_result", {"task_id": task, "timeout_ms": left})
+        if (error_of(result) or {}).get("code") != "TOOL_ERR_TIMEOUT":
+            return result
+    return result
+
+
+def _task_in(result: Mapping[str, Any]) -> str | None:
+    """The id of the task that a call has become."""
+    content = result.get("content")
+    for block in content if isinstance(content, list) else ():
+        task = json_of(block).get("proxy_task")
+        if isinstance(task, dict) and isinstance(task.get("task_id"), str):
+            return str(task["task_id"])
+    return None
+
+
+async def _question(asked: Asked, server: str) -> str | None:
+    for tool, key in (("get_elicitations", "elicitations"), ("get_sampling_requests", "requests")):
+        said = answer(await asked.call(tool, {"server": server}))
+        for question in said.get(key, said.get("sampling_requests", ())):
+            return str(question.get("message", "for a completion by a model"))
+    return None
+
+
+def _said(error: Mapping[str, Any], options: argparse.Namespace) -> str:
+    said = in_words(error)
+    if error.get("code") == "TOOL_ERR_NOT_FOUND":
+        return f"{said}; `emceepee tools {options.server}` lists what it has"
+    details = error.get("details")
+    if isinstance(details, dict) and isinstance(details.get("code"), int):
+        return f"{said} (code {details['code']})"
+    return said
+
+
+def _text(result: Mapping[str, Any]) -> str:
+    """What a person reads: the text in it, or else its data."""
+    content = result.get("content")
+    blocks = content if isinstance(content, list) else []
+    parts = [_block(block) for block in blocks if isinstance(block, dict)]
+    if not parts and "structuredContent" in result:
+        parts = [json.dumps(result["structuredContent"], indent=2, ensure_ascii=False)]
+    return "\n".join(parts)
+
+
+def _block(block: Mapping[str, Any]) -> str:
+    if block.get("type") == "text":
+        return str(block.get("text", ""))
+    inner = block.get("resource")
+    if isinstance(inner, dict) and isinstance(inner.get("text"), str):
+        return str(inner["text"])
+    about = inner if isinstance(inner, dict) else block
+    known = (block.get("type"), about.get("uri"), about.get("mimeType"))
+    return f"[{' '.join(str(each) for each in known if each)}]"

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ..backend.backend import Backend
 from ..config import LOCAL, Config
 from ..errors import ToolError
 from ..session.manager import SessionManager, open_sessions
@@ -32,6 +33,18 @@ class Own:
             return (await TOOLS.get(tool).call(self.request, arguments)).result
         except ToolError as error:
             return error_reply(error).result
+
+    async def settled(self, server: str | None) -> None:
+        """They all connect at once; we only look at one after the other."""
+        for backend in list(self.session.backends.values()):
+            if server in (None, backend.server.name):
+                await self._connected(backend)
+
+    async def _connected(self, backend: Backend) -> None:
+        try:
+            await backend.connection()
+        except ToolError:
+            pass  # its state tells
 
 
 @asynccontextmanager

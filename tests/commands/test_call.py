@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -50,28 +51,81 @@ def test_a_tool_that_fails_is_exit_1(tmp_path: Path) -> None:
     assert json.loads(told.stdout)["isError"] is True
     assert json.loads(told.stdout)["content"][0]["text"] == "this tool always fails"
     told = run("call", "raw", "rpc_error", "--config", config)
-    assert told.returncode == 1
-    error = json.loads(json.loads(told.stdout)["content"][0]["text"])["error"]
-    assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
-    assert error["details"]["code"] == -32099
+    assert (told.returncode, told.stdout) == (1, "")
+    (line,) = told.stderr.splitlines()
+    assert line.startswith("emceepee call: server 'raw' answered tools/call with an error: ")
+    assert line.endswith("(code -32099)")
 
 
 def test_what_cannot_be_called_is_exit_1(tmp_path: Path) -> None:
     servers = {"dying": raw("--exit-at-once", 3) | NO_RESTART, "missing": {"command": "no-such"}}
     config = write_config(tmp_path, servers | {"raw": raw()})
-    for server, tool, code in (
-        ("nobody", "echo", "TOOL_ERR_SERVER_NOT_FOUND"),
-        ("raw", "ecko", "TOOL_ERR_NOT_FOUND"),
-        ("dying", "echo", "TOOL_ERR_CONNECT_FAILED"),
-        ("missing", "echo", "TOOL_ERR_CONNECT_FAILED"),
-        ("raw", "exit", "TOOL_ERR_SERVER_DISCONNECTED"),
+    for server, tool, words in (
+        ("nobody", "echo", "no server 'nobody'; there are: dying, missing, raw"),
+        ("rwa", "echo", "no server 'rwa', did you mean \"raw\"? there are: dying, missing, raw"),
+        ("raw", "ecko", 'did you mean "echo"?; `emceepee tools raw` lists what it has'),
+        ("dying", "echo", "process exited (code 3)"),
+        ("missing", "echo", "command 'no-such' not found"),
+        ("raw", "exit", "server 'raw' was lost before it answered tools/call; the outcome is"),
     ):
         told = run("call", server, tool, "--config", config)
-        assert told.returncode == 1
-        result = json.loads(told.stdout)
-        assert result["isError"] is True
-        assert json.loads(result["content"][0]["text"])["error"]["code"] == code
-        assert "Traceback" not in told.stderr
+        assert (told.returncode, told.stdout) == (1, "")
+        (line,) = told.stderr.splitlines()
+        assert line.startswith("emceepee call: ")
+        assert words in line
+        # Those are for models.
+        assert not re.search(r"list_tools|list_servers|get_server_status|await_activity", line)
+
+
+def test_arguments_are_words_of_a_shell(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"demo": demo(), "raw": raw()})
+
+    def sent(*words: str | Path, stdin: str = "") -> Any:
+        told = run("call", "raw", "echo", *words, "--config", config, stdin=stdin)
+        assert (told.returncode, told.stderr) == (0, "")
+        return json.loads(told.stdout)["x-arguments"]
+
+    (tmp_path / "all.json").write_text('{"text": "from a file", "n": 1}')
+    (tmp_path / "text").write_text("a=b\n[1]\n")
+    assert sent("text=a=b", "n=5", "on=true", "list=[1, 2]") == {
+        "text": "a=b",
+        "n": 5,
+        "on": True,
+        "list": [1, 2],
+    }
+    assert sent("text:=5", 'more:={"a": null}') == {"text": 5, "more": {"a": None}}
+    assert sent(f"text=@{tmp_path}/text") == {"text": "a=b\n[1]\n"}
+    assert sent(f"@{tmp_path}/all.json", "m=2") == {"text": "from a file", "n": 1, "m": 2}
+    assert sent("-", stdin='{"text": "from stdin"}') == {"text": "from stdin"}
+    # What is a string to the tool stays one.
+    told = run("call", "demo", "echo", "text=5", "--text", "--config", config)
+    assert (told.returncode, told.stdout) == (0, "5\n")
+    told = run("call", "demo", "add", "a=1", "b=2.5", "--text", "--config", config)
+    assert (told.returncode, json.loads(told.stdout)) == (0, {"sum": 3.5})
+
+
+def test_text_alone_is_printed_if_that_is_asked_for() -> None:
+    told = run("call", "demo", "echo", "text=hello", "--text", "--demo")
+    assert (told.returncode, told.stdout, told.stderr) == (0, "hello\n", "")
+    told = run("call", "demo", "fail", "--text", "--demo")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == "emceepee call: this tool always fails\n"
+
+
+def test_a_call_has_a_time_out() -> None:
+    told = run("call", "demo", "slow", "seconds=3600", "--timeout", "0.2", "--demo")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == "emceepee call: no answer within 0.2 s; it is cancelled\n"
+    for wrong in ("0", "-1", "soon", "nan", "4000"):
+        assert run("call", "demo", "slow", "--timeout", wrong, "--demo").returncode == 2
+
+
+def test_a_question_is_told_since_nobody_can_answer() -> None:
+    told = run("call", "demo", "ask_name", "--demo")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == (
+        "emceepee call: server 'demo' asks: What is your name?; only a client can answer\n"
+    )
 
 
 def test_only_the_server_that_is_called_is_started(tmp_path: Path) -> None:
@@ -132,14 +186,13 @@ def test_a_running_daemon_is_asked_in_a_session_that_ends(tmp_path: Path) -> Non
             "x-arguments": {"text": "grüße"},
         }
         told = run("call", "raw", "rpc_error", *how)
-        assert told.returncode == 1
-        error = json.loads(json.loads(told.stdout)["content"][0]["text"])["error"]
-        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert (told.returncode, told.stdout) == (1, "")
+        assert "server 'raw' answered tools/call with an error" in told.stderr
         told = run("call", "nobody", "echo", *how)
-        assert told.returncode == 1
-        error = json.loads(json.loads(told.stdout)["content"][0]["text"])["error"]
-        assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
-        assert "there are: emceepee, raw" in error["message"]
+        assert (told.returncode, told.stdout) == (1, "")
+        assert told.stderr == "emceepee call: no server 'nobody'; there are: raw\n"
+        told = run("call", "raw", "echo", "text=7", "--text", *how)
+        assert (told.returncode, told.stdout, told.stderr) == (0, "7\n", "")
         assert sessions(daemon.url, tmp_path) == []
     assert journal.entries()[-1] == {"eof": True}
 
@@ -170,7 +223,7 @@ def test_a_daemon_that_does_not_answer_is_told_in_one_line(tmp_path: Path) -> No
         assert "wants another token; set EMCEEPEE_TOKEN" in line
         token = (tmp_path / "token").read_text().strip()
         told = run("call", "demo", "echo", "--url", daemon.url, EMCEEPEE_TOKEN=token)
-        assert "TOOL_ERR_SERVER_NOT_FOUND" in told.stdout
+        assert "no server 'demo'; there are none" in told.stderr
 
 
 def test_a_daemon_has_servers_of_its_own() -> None:
