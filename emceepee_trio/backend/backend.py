@@ -83,7 +83,9 @@ class Backend:
     """Somebody wants that try now."""
 
     def __attrs_post_init__(self) -> None:
-        self.catalog = Catalog(self.server.name, self.server.allowed_tools)
+        self.catalog = Catalog(
+            self.server.name, self.server.allowed_tools, self.server.denied_tools
+        )
         self.wishes = Wishes(self.server.name, self.session)
         is_program = self.server.transport == "stdio"
         self.retries = Retries(self.server.restart if is_program else self.server.reconnect)

@@ -2,14 +2,15 @@
 
 A list is fetched when somebody asks, once for all who ask meanwhile, and kept until the backend
 says that it changed, the time passes that the backend gave it (`ttlMs`), or the connection is
-replaced; after a loss the old one is still served, marked stale. `allowed_tools` applies to what is
-listed and to what may be called.
+replaced; after a loss the old one is still served, marked stale. `allowed_tools` and `denied_tools`
+apply to what is listed and to what may be called; a prompt or a resource of a denied name is as if
+missing, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -81,7 +82,9 @@ class Catalog:
 
     server: str
     allowed_tools: tuple[str, ...] | None
+    denied_tools: tuple[str, ...] = ()
     _allowed: Allowed | None = attrs.field(init=False)
+    _denied: Allowed = attrs.field(init=False)
     _kept: dict[List, Entries] = attrs.field(factory=dict, init=False)
     _fresh: dict[str, float] = attrs.field(factory=dict, init=False)
     """Until when each is, on trio's clock."""
@@ -91,6 +94,10 @@ class Catalog:
     @_allowed.default
     def _compiled(self) -> Allowed | None:
         return None if self.allowed_tools is None else Allowed.of(self.allowed_tools)
+
+    @_denied.default
+    def _compiled_denied(self) -> Allowed:
+        return Allowed.of(self.denied_tools)
 
     def stale(self, name: str) -> None:
         """The backend says that this list has changed."""
@@ -107,7 +114,16 @@ class Catalog:
         return self._kept.get(name)
 
     def allows(self, tool: str) -> bool:
-        return self._allowed is None or tool in self._allowed
+        return (self._allowed is None or tool in self._allowed) and not self._denied.may_have(tool)
+
+    def hides_prompt(self, name: str) -> bool:
+        """Whether it is called as a denied tool is; ``*`` denies tools alone."""
+        return "*" not in self.denied_tools and self._denied.may_have(name)
+
+    def hides_resource(self, uri: str, name: str = "") -> bool:
+        """The same; globs are for tools, and files are often called as they say."""
+        last = uri.rstrip("/").rpartition("/")[2]
+        return not self._denied.names.isdisjoint((uri, name, last))
 
     async def last(self, name: List, client: Client) -> Entries:
         """The list as it was when it was last fetched, unless a change has been told since."""
@@ -151,21 +167,20 @@ class Catalog:
         fields = {"server": self.server, "list": name}
         with Firewall("list_crashed", None, (MCPError, ExecutionFailed), fields=fields) as wall:
             entries, ttl = await self._fetch(SOURCES[name], client)
-            if name == "tools" and self.allowed_tools is not None:
-                entries = await self._allowed_of(entries)
+            if name == "tools" and (self.denied_tools or self.allowed_tools is not None):
+                entries = await _only(entries, lambda entry: self.allows(_text(entry, "name")))
+            elif name == "prompts" and self.denied_tools:
+                entries = await _only(
+                    entries, lambda entry: not self.hides_prompt(_text(entry, "name"))
+                )
+            elif self.denied_tools:
+                entries = await _only(entries, self._is_shown)
             return entries, ttl
         raise InternalError(str(wall.log_id))
 
-    async def _allowed_of(self, entries: Entries) -> Entries:
-        found: Entries = []
-        async with Turns() as turns:
-            for entry in entries:
-                if turns.is_over:
-                    await turns.next()
-                name = entry.get("name")
-                if isinstance(name, str) and self.allows(name):
-                    found.append(entry)
-        return found
+    def _is_shown(self, entry: Mapping[str, Any]) -> bool:
+        uri = _text(entry, "uri") or _text(entry, "uriTemplate")
+        return not self.hides_resource(uri, _text(entry, "name"))
 
     async def _fetch(self, source: _Source, client: Client) -> tuple[Entries, float]:
         """The entries of all pages, and for how many seconds they hold."""
@@ -208,3 +223,20 @@ class Catalog:
             f"server {self.server!r} {what}; this is a fault of that server",
             {"nextCursor": cursor[:200]},
         )
+
+
+async def _only(entries: Entries, wanted: Callable[[Mapping[str, Any]], bool]) -> Entries:
+    found: Entries = []
+    async with Turns() as turns:
+        for entry in entries:
+            if turns.is_over:
+                await turns.next()
+            if wanted(entry):
+                found.append(entry)
+    return found
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    """What is no string is the name of nothing."""
+    value = entry.get(key)
+    return value if isinstance(value, str) else ""

@@ -32,10 +32,14 @@ _SPARSE = {"mcp", "context_servers"}
 _OTHER_SPELLINGS = {
     "backoffMultiplier": "multiplier",
     "backoff_multiplier": "multiplier",
+    "disabledTools": "denied_tools",
+    "disabled_tools": "denied_tools",
     "enabledTools": "allowed_tools",
     "enabled_tools": "allowed_tools",
     "environment": "env",
     "http_headers": "headers",
+    "excludeTools": "denied_tools",
+    "exclude_tools": "denied_tools",
     "httpUrl": "url",
     "includeTools": "allowed_tools",
     "reconnectConfig": "reconnect",
@@ -74,9 +78,6 @@ TYPES = {
 
 IGNORED: Mapping[str, str] = {
     **dict.fromkeys(("auth", "oauth"), "put a token into headers"),
-    **dict.fromkeys(
-        ("disabledTools", "disabled_tools", "excludeTools"), "list the others in allowed_tools"
-    ),
     "envFile": "put its variables into env",
     "headersHelper": "put the headers into headers",
     **dict.fromkeys(

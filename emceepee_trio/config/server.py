@@ -120,6 +120,11 @@ class Server:
         ALLOWED,
         Doc("Names or globs; any other tool is as if missing. All, if not given."),
     ] = None
+    denied_tools: Annotated[
+        tuple[str, ...],
+        ALLOWED,
+        Doc("Names or globs of tools that are as if missing, also if they are allowed."),
+    ] = ()
     start: Annotated[
         Literal["eager", "lazy"],
         Doc("Connect when a session begins, or when it first needs the server."),
@@ -169,9 +174,10 @@ class Server:
         if (size := sum(map(len, texts))) > MAX_SERVER:
             yield Problem("", f"too long: {size} characters in all, at most {MAX_SERVER}")
             return
-        globs = sum(map(is_glob, self.allowed_tools or ()))
-        if globs > MAX_ALLOWED_GLOBS:
-            yield Problem("allowed_tools", f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
+        tools = {"allowed_tools": self.allowed_tools or (), "denied_tools": self.denied_tools}
+        for key, patterns in tools.items():
+            if (globs := sum(map(is_glob, patterns))) > MAX_ALLOWED_GLOBS:
+                yield Problem(key, f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
         yield from self._name_problems()
         if self.url is not None and self.command is not None:
             yield Problem("", "has both a url and a command; it takes exactly one")

@@ -43,6 +43,10 @@ class Allowed:
         given = tuple(patterns)
         return cls(given, given)
 
+    def may_have(self, name: str) -> bool:
+        """The same, and of a name that is too long for globs that it might be meant by one."""
+        return name in self or (len(name) > LONGEST and bool(self.globs))
+
     def __contains__(self, name: str) -> bool:
         if name in self.names:
             return True

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import attrs
 
+from ..backend.backend import Backend
 from ..config.server import A_NAME, A_URL
+from ..errors import NotFound
 from ..model.fields import Doc, frozen
 from ..model.problems import Problem
 from .asking import ask
@@ -32,8 +34,17 @@ class GetPrompt:
 @TOOLS.tool("Render a prompt.", GetPrompt, READS, waits=True)
 async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     backend = request.session.backend(asked.server)
+    _check_shown(backend, asked.name)
     params = {"name": asked.name, "arguments": asked.arguments}
     return json_reply(await ask(request, backend, "prompts/get", params))
+
+
+def _check_shown(backend: Backend, prompt: str) -> None:
+    if backend.catalog.hides_prompt(prompt):
+        raise NotFound(
+            f"server {backend.server.name!r} has no prompt {prompt!r}; list_prompts shows what it "
+            "has"
+        )
 
 
 @frozen
@@ -73,6 +84,8 @@ class Complete:
 )
 async def complete(request: Request, asked: Complete) -> Reply:
     backend = request.session.backend(asked.server)
+    if asked.ref.prompt is not None:
+        _check_shown(backend, asked.ref.prompt)
     ref = (
         {"type": "ref/prompt", "name": asked.ref.prompt}
         if asked.ref.prompt is not None

@@ -81,6 +81,7 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
         result = read_ours(asked.uri)
     else:
         backend = request.session.backend(asked.server)
+        _check_shown(backend, asked.uri)
         result = await ask(request, backend, "resources/read", {"uri": asked.uri})
     contents = result.get("contents")
     blocks = [
@@ -93,6 +94,14 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     return Reply(reply)
 
 
+def _check_shown(backend: Backend, uri: str) -> None:
+    if backend.catalog.hides_resource(uri):
+        raise NotFound(
+            f"server {backend.server.name!r} has no resource {uri!r}; list_resources shows what "
+            "it has"
+        )
+
+
 @TOOLS.tool(
     "Be told when a resource changes: as a notification event, see await_activity.",
     Resource,
@@ -101,6 +110,7 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
 )
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
+    _check_shown(backend, asked.uri)
     if asked.uri not in backend.wishes.subscriptions:
         if len(backend.wishes.subscriptions) >= MAX_SUBSCRIPTIONS:
             raise LimitReached(

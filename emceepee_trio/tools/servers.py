@@ -51,6 +51,7 @@ class AddServer:
     restart: Annotated[Mapping[str, Any] | None, FEW] = None
     reconnect: Annotated[Mapping[str, Any] | None, FEW] = None
     allowed_tools: Annotated[tuple[str, ...] | None, ALLOWED, Doc("names or globs")] = None
+    denied_tools: Annotated[tuple[str, ...] | None, ALLOWED] = None
     description: Annotated[str | None, A_PATH] = None
     connect_timeout_ms: int | None = None
     keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False

@@ -119,10 +119,6 @@ def test_a_file_of_cline_is_read() -> None:
         "mcpServers.weather.autoApprove: ignored, it means nothing here",
         "mcpServers.weather.timeout: taken as seconds; call_timeout_ms would be clear",
         "mcpServers.remote.alwaysAllow: ignored, it means nothing here",
-        (
-            "mcpServers.remote.disabledTools: ignored, it means nothing here; "
-            "list the others in allowed_tools"
-        ),
     ]
 
 
@@ -136,9 +132,11 @@ def test_a_file_of_windsurf_is_read() -> None:
 def test_a_file_of_gemini_is_read() -> None:
     found, warnings = from_file("gemini.json")
     assert found["http"].allowed_tools == ("search", "read_*")
+    assert found["http"].denied_tools == ("read_secret",)
+    assert found["http"].description == "Searches"
     assert found["python"].cwd == str(FILES / "tools")
     assert found["python"].env == {"K": "$API_KEY"}
-    assert len(warnings) == 5
+    assert len(warnings) == 4
 
 
 def test_a_file_of_opencode_is_read() -> None:
