@@ -264,6 +264,7 @@ async def open_emceepee(
     servers: Mapping[str, Json] | None = None,
     *,
     era: Era = "handshake",
+    client_info: Implementation = CLIENT,
     **settings: Any,
 ) -> AsyncGenerator[Emceepee]:
     """A client of a new ``emceepee stdio`` with these servers and settings."""
@@ -280,7 +281,9 @@ async def open_emceepee(
     with trio.fail_after(GUARD), stderr.open("w") as errlog, _plainly():
         transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=errlog)
         mode = "legacy" if era == "handshake" else "auto"
-        async with Client(transport, mode=mode, client_info=CLIENT, message_handler=hear) as client:
+        async with Client(
+            transport, mode=mode, client_info=client_info, message_handler=hear
+        ) as client:
             assert client.protocol_version == ("2025-11-25" if era == "handshake" else MODERN)
             yield Emceepee(client, era, stderr)
     assert not garbled

@@ -176,6 +176,14 @@ def structured_only(call: Call) -> object:
 
 
 @tool
+def structured(call: Call) -> object:
+    """Its ``value`` as structured content, whatever that is, and a text; after a notification."""
+    notify("notifications/custom")
+    said = text("in words") | {"structuredContent": call.arguments["value"]}
+    return said | {"isError": call.get("is_error", False)}
+
+
+@tool
 def schema_mismatch(call: Call) -> object:
     """Its outputSchema promises an integer."""
     return text("not what was promised") | {"structuredContent": {"n": "not an integer"}}
@@ -216,6 +224,15 @@ def large_question(call: Call) -> object:
     """Asks for a name with a message of ``size`` characters; the answer as JSON text."""
     asked = {**NAME_FORM, "message": "?" * call.arguments["size"]}
     return text(json.dumps(call.ask(("elicitation/create", asked))[0]))
+
+
+@tool
+def strict_question(call: Call) -> object:
+    """Asks for a name, and fails without one in words that do not say why."""
+    answer = call.ask(("elicitation/create", NAME_FORM))[0]
+    if answer.get("action") != "accept":
+        raise Refused(INVALID_PARAMS, "Invalid or expired requestState", None)
+    return text(answer["content"]["name"])
 
 
 @tool

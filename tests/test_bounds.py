@@ -767,6 +767,7 @@ async def pending(here: Here) -> None:
         await there.bad(
             question(bounds.MAX_PENDING_BYTES), *[question(1, n) for n in range(2, 500)]
         )
+        await wait_all_tasks_blocked()
         shown = (await there.call("list_servers")).pending
         assert shown["elicitations"][0]["too_large"] is True
         assert len(shown["elicitations"]) + shown["more"] == 499

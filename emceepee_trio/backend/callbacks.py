@@ -9,13 +9,16 @@ nothing needs a queue. This module knows no session: it talks to a :class:`Host`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
 import attrs
 import trio
 from mcp import MCPError
 from mcp.shared.dispatcher import DispatchContext
+from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
@@ -38,6 +41,22 @@ Abandoned = Literal[
 """Why nobody waits for an answer any more. ``call_ended``: the call that a modern backend
 interrupted to ask was itself cancelled or has expired."""
 OnProgress = Callable[[Params], None]
+
+NO_CALL = ""
+working_for: ContextVar[str | None] = ContextVar("working_for", default=NO_CALL)
+"""The tool call that a task works for, by its id, or :data:`NO_CALL`. None in a task that puts a
+question of which nobody says what it is for: on the pipes of a program, questions name no request.
+"""
+
+
+@contextmanager
+def as_work_for(call: str | None) -> Generator[None]:
+    token = working_for.set(call)
+    try:
+        yield
+    finally:
+        working_for.reset(token)
+
 
 LIST_CHANGED = {
     "notifications/tools/list_changed": ("tools",),
@@ -129,6 +148,8 @@ class Callbacks:
     """Of the transport in use."""
     progress: dict[str | int, OnProgress] = attrs.field(factory=dict, init=False)
     """By progress token; entries belong to the requests that put them here."""
+    calls: dict[str | int, str | None] = attrs.field(factory=dict, init=False)
+    """What requests under way are for, by their ids; likewise."""
     stderr: deque[str] = attrs.field(factory=lambda: deque(maxlen=STDERR_TAIL), init=False)
     """The last lines of the transport in use, which usually say why a start failed."""
     on_acknowledged: Callable[[Params], None] | None = attrs.field(default=None, init=False)
@@ -153,7 +174,10 @@ class Callbacks:
         def abandoned() -> Abandoned:
             return "withdrawn_by_server" if context.cancel_requested.is_set() else self.why_over()
 
-        return await self.answer(method, params, abandoned)
+        said = context.message_metadata
+        related = said.related_request_id if isinstance(said, ServerMessageMetadata) else None
+        with as_work_for(None if related is None else self.calls.get(related, NO_CALL)):
+            return await self.answer(method, params, abandoned)
 
     async def answer(
         self, method: Any, params: Any, abandoned: Callable[[], Abandoned]

@@ -41,7 +41,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params
+from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, working_for
 from .http import HttpTransport
 from .posts import Post, as_post
 from .witness import BrokeOff, NotRun, Unanswered, Witness
@@ -173,6 +173,7 @@ class Client:
         if on_progress is not None:
             body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
             self.callbacks.progress[request_id] = on_progress
+        self.callbacks.calls[request_id] = working_for.get()
         self._under_way += 1
         post = Post(request_id)
         try:
@@ -195,6 +196,7 @@ class Client:
             return result
         finally:
             self.callbacks.progress.pop(request_id, None)
+            del self.callbacks.calls[request_id]
             if self.http is not None:
                 self.http.not_run.discard(request_id)
             self._under_way -= 1

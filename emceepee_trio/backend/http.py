@@ -20,7 +20,7 @@ import trio
 from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import INVALID_PARAMS, JSONRPCError, JSONRPCMessage, JSONRPCRequest
 
 from ..config import Server
@@ -134,8 +134,9 @@ class HttpTransport:
             return "answer" if response.is_success else "refusal" if status >= 400 else "other"
         return "other"
 
-    async def _say(self, message: JSONRPCMessage) -> None:
-        item = SessionMessage(message)
+    async def _say(self, message: JSONRPCMessage, request_id: str | int | None = None) -> None:
+        """*request_id*: of ours, in the answer to which it came."""
+        item = SessionMessage(message, ServerMessageMetadata(request_id))
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # nobody listens
             try:
                 self._said.send_nowait(item)  # as a rule somebody waits for it

@@ -36,8 +36,8 @@ NOTICE_PATIENCE = 5.0
 """Seconds for a peer to take what wants no answer. Others wait behind it, and health checks, which
 are patient for longer, must not fail for that."""
 
-Say = Callable[[JSONRPCMessage], Awaitable[None]]
-"""Hands what a server says to whom it concerns."""
+Say = Callable[[JSONRPCMessage, str | int | None], Awaitable[None]]
+"""Hands what a server says to whom it concerns, with the request in the answer to which it came."""
 
 
 Kind = Literal["events", "answer", "refusal", "other"]
@@ -232,15 +232,16 @@ class Body(httpx2.AsyncByteStream):
 
     async def _is_answered(self, said: Said, *, is_all: bool) -> bool:
         """Hand on what was said; whether the request has its answer."""
-        answer = None
+        answer = request_id = None
         if self._post is not None and self._post.id is not None:
+            request_id = self._post.id
             answer = self._post.answer(said, is_all=is_all)
         for message in said.messages:
-            await self._say(message)
+            await self._say(message, request_id)
         if answer is not None:
-            await self._say(answer)
+            await self._say(answer, request_id)
         elif said.why_not is not None and not said.messages:
-            await self._say(note(f"the server's message {said.why_not}"))
+            await self._say(note(f"the server's message {said.why_not}"), request_id)
         return answer is not None
 
     async def aclose(self) -> None:

@@ -21,7 +21,7 @@ from .policy import Allowed, Policy
 from .reference import reference_rst
 from .schema import file_schema
 from .server import OUR_NAME, Lacking, Reconnect, Retry, Server
-from .settings import LOCAL, OWN, Config, Health, Http, Limits
+from .settings import LOCAL, OWN, Config, ContextIn, Health, Http, Limits
 
 __all__ = [
     "LOCAL",
@@ -30,6 +30,7 @@ __all__ = [
     "Allowed",
     "Config",
     "ConfigError",
+    "ContextIn",
     "Health",
     "Http",
     "Lacking",

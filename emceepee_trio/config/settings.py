@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import attrs
 
@@ -61,6 +61,14 @@ class Limits:
         Bounds(0, MAX_AWAIT_TIMEOUT_MS),
         Doc("How long await_activity waits, if the call does not say."),
     ] = 30 * SECOND
+    answer_ms: Annotated[
+        int,
+        Bounds(100, MAX_EXECUTE_TIMEOUT_MS),
+        Doc(
+            "No request is held longer, whatever its timeout_ms says, unless its client is known "
+            "to be more patient."
+        ),
+    ] = 45 * SECOND
     list_patience_ms: Annotated[
         int, Bounds(0, 5 * MINUTE), Doc("How long lists wait for servers that connect.")
     ] = 5 * SECOND
@@ -155,6 +163,9 @@ class Http:
                 yield Problem(join("tokens", name), f"is the token of {show(first)}, too")
 
 
+ContextIn: TypeAlias = Literal["auto", "content", "structured"]
+
+
 @frozen
 class Config:
     """A whole configuration; without arguments, all defaults."""
@@ -177,6 +188,13 @@ class Config:
             "every one that is not our own. See `Environment`_."
         ),
     ] = ()
+    context_in: Annotated[
+        ContextIn,
+        Doc(
+            "Where a response says so that has structuredContent: in its content, in there under "
+            "the key ``emceepee``, or where the client is known to show it to its model."
+        ),
+    ] = "auto"
     shutdown_grace_ms: Annotated[
         int, Bounds(0, 10 * MINUTE), Doc("How long what is under way may take at the end.")
     ] = 10 * SECOND

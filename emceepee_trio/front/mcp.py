@@ -50,6 +50,7 @@ from ..errors import LimitReached, ToolError, UnknownTool, internal
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
+from ..tools.clients import STRANGER, Known, known
 from ..tools.registry import TOOLS, Request, Tool
 from ..tools.response import Reply, error_reply, finish
 from ..waits.firewall import Firewall, begin_lasting
@@ -109,6 +110,8 @@ class Front:
     """Set when what only waits shall return."""
     deliver: Callable[[Loaded], None] = lambda loaded: loaded.delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
+    client: Known = attrs.field(default=STRANGER, init=False)
+    """What is known of the program that speaks on this connection."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
 
@@ -195,6 +198,7 @@ class Front:
     def _remember_client(self, info: Any) -> None:
         if isinstance(info, Mapping) and isinstance(info.get("name"), str):
             self.session.client_name = info["name"][:100]
+            self.client = known(info["name"])
 
     async def _call_tool(
         self, context: ServerRequestContext[Any, Any], entry: _InFlight
@@ -206,10 +210,11 @@ class Front:
             tool = TOOLS.get(name)
         except UnknownTool as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+        entry.request.answer_ms = self.client.answer_ms(self.session.config.limits)
         reply = await self._run_tool(tool, context, entry.request, arguments, meta)
         # No checkpoint from here to the return: the events are taken, and the response that
         # carries them is as good as written, or they are given back.
-        result, delivery = finish(self.session, reply, entry.request.ignored)
+        result, delivery = finish(self.session, reply, entry.request.ignored, self.client)
         if entry.cancelled:
             # The dispatcher is about to learn it, and will write nothing.
             delivery.give_back()

@@ -14,6 +14,7 @@ import trio
 
 from ..model.states import CallState, TaskState
 from ..waits.slot import Slot
+from .questions import Question
 
 Result = dict[str, Any]
 Progress = Callable[[Mapping[str, Any]], None]
@@ -35,6 +36,21 @@ class Task:
     """About as many as there are."""
     status_message: str | None = None
     error: str | None = None
+
+
+@attrs.frozen
+class Lapsed:
+    """A question that ran out."""
+
+    request_id: str
+    server: str
+    after_ms: int
+
+    def __str__(self) -> str:
+        return (
+            f"question {self.request_id} of server {self.server} was not answered within "
+            f"{self.after_ms} ms (limits.question_timeout_ms)"
+        )
 
 
 @attrs.define(eq=False)
@@ -61,6 +77,22 @@ class Call:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     listeners: list[Progress] = attrs.field(factory=list, init=False)
     """Requests that wait for this call and want to hear of its progress."""
+    questions: list[Question] = attrs.field(factory=list, init=False)
+    """Those that it may be waiting for."""
+    lapsed: Lapsed | None = attrs.field(default=None, init=False)
+    """The last of them that nobody has answered in time."""
+    news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """Set when its slot is, or when a question of it is told."""
+
+    @property
+    def open_questions(self) -> list[Question]:
+        """Those that somebody has to answer before it can go on."""
+        return [question for question in self.questions if question.is_open]
+
+    def tell(self) -> None:
+        """Wake who waits for it."""
+        news, self.news = self.news, trio.Event()
+        news.set()
 
     @property
     def is_sent(self) -> bool:

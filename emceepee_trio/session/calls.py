@@ -33,11 +33,12 @@ from ..errors import (
 from ..model import events
 from ..model.brief import brief
 from ..model.events import Happening
-from ..model.states import CALL, TASK, CallState, TaskState, step
+from ..model.states import CALL, TASK, CallState, QuestionState, TaskState, step
 from ..model.weight import weigh
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
-from .call import Call, Result, Send, Task
+from .call import Call, Lapsed, Result, Send, Task
+from .questions import Question
 
 
 @attrs.define(eq=False)
@@ -133,12 +134,15 @@ class Calls:
     async def wait(self, call: Call, patience: float) -> Result | Task:
         """What a request does: the result, or the task that the call has become.
 
+        A question ends the wait, because it is the one who waits that has to answer.
+
         Raises:
             ToolError: the call failed, or may not become a task.
         """
         try:
             with trio.move_on_after(patience):
-                await call.slot.wait()
+                while not (call.slot.is_settled or (call.open_questions and self._has_room(call))):
+                    await call.news.wait()
         except trio.Cancelled:
             # promote() may have been first: then the client has only stopped waiting.
             if call.task is None:
@@ -150,6 +154,31 @@ class Calls:
         if call.task is not None:
             return call.task
         return call.slot.peek()
+
+    def _has_room(self, call: Call) -> bool:
+        return call.task is not None or len(self._working) < self.limits.tasks
+
+    @contextmanager
+    def heard(self, question: Question) -> Generator[None]:
+        """While a question is open: those calls wait for it that it may be of."""
+        if question.call is None:
+            sent = [call for call in self.under_way(question.server) if call.is_sent]
+            # Of the tasks the newest will be it: the others have gone on without an answer.
+            concerned = [call for call in sent if call.task is None or call is sent[-1]]
+        else:
+            concerned = [call for call in (self._calls.get(question.call),) if call is not None]
+        for call in concerned:
+            call.questions.append(question)
+            call.tell()
+        try:
+            yield
+        finally:
+            for call in concerned:
+                call.questions.remove(question)
+                if question.state is QuestionState.EXPIRED:
+                    call.lapsed = Lapsed(
+                        question.id, question.server, self.limits.question_timeout_ms
+                    )
 
     def promote(self, call: Call) -> None:
         """Make a task of a call whose request will not be answered with its outcome.
@@ -214,7 +243,7 @@ class Calls:
                     try:
                         result = await send(call)
                     except ToolError as error:
-                        self._settle(call, TaskState.FAILED, error)
+                        self._settle(call, TaskState.FAILED, _explained(call, error))
                     else:
                         self._settle(call, TaskState.COMPLETED, result)
                 if call.scope.cancelled_caught:
@@ -257,8 +286,8 @@ class Calls:
                 call,
                 TaskState.EXPIRED,
                 ExecutionFailed(
-                    f"task {call.id} expired after {round(call.ttl * 1000)} ms; call again with a "
-                    "larger ttl_ms",
+                    f"task {call.id} expired after {round(call.ttl * 1000)} ms; "
+                    f"{_unanswered(call) or 'call again with a larger ttl_ms'}",
                     {"status": "expired"},
                 ),
             )
@@ -274,6 +303,7 @@ class Calls:
             call.slot.fail(outcome)
         else:
             call.slot.set(outcome)
+        call.tell()
         if call.task is not None:
             self._finish(call, call.task, fate, outcome)
         elif fate is TaskState.CANCELLED:
@@ -427,6 +457,24 @@ def _finished(call: Call, task: Task) -> Happening:
         case _:
             reason = "server_disconnected" if isinstance(error, ServerDisconnected) else None
             return events.TaskFailed(call.id, call.tool, task.error or "", reason)
+
+
+def _unanswered(call: Call) -> str:
+    """Why it came to nothing, if it was for a question."""
+    if (open_ := call.open_questions) and call.lapsed is None:
+        return f"its question {open_[0].id} was not answered until then"
+    return f"its {call.lapsed}" if call.lapsed is not None else ""
+
+
+def _explained(call: Call, error: ToolError) -> ToolError:
+    """What its server answered, which knows no reason for having got no answer itself."""
+    if call.lapsed is None or not isinstance(error, ExecutionFailed):
+        return error
+    return ExecutionFailed(
+        f"{_unanswered(call)}; then {error.message}. Call again, and answer with "
+        "respond_to_elicitation or respond_to_sampling in time",
+        error.details,
+    )
 
 
 def _gone() -> SessionGone:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import attrs
@@ -17,6 +18,7 @@ from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
 from .. import logs
+from ..backend.callbacks import NO_CALL, working_for
 from ..config import Limits
 from ..config.bounds import MAX_DELIVERY_BYTES
 from ..errors import InvalidArguments, NotFound
@@ -44,12 +46,18 @@ class Question:
     server: str
     timestamp: str
     params: Mapping[str, Any]
+    call: str | None = NO_CALL
+    """The call that it is asked for, by its id; None if its server does not say."""
     state: QuestionState = QuestionState.PENDING
     asked_at: float = 0.0
     """On trio's clock."""
     size: int = 0
     """About as many bytes as its params have."""
     slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.slot.is_settled
 
     @property
     def mode(self) -> str:
@@ -92,6 +100,8 @@ class Questions:
     new_id: Callable[[], str]
     wall: Callable[[], float]
     session: str
+    heard: Callable[[Question], AbstractContextManager[object]] = lambda question: nullcontext()
+    """Entered when the client hears of one, left when that is closed, or its server gone."""
     _open: dict[str, Question] = attrs.field(factory=dict, init=False)
     _closed: OrderedDict[str, QuestionState] = attrs.field(factory=OrderedDict, init=False)
 
@@ -115,7 +125,15 @@ class Questions:
                 message=f"the questions that are open in this session would have more than {room} "
                 "bytes (limits.questions_bytes)",
             )
-        question = Question(self.new_id(), kind, server, timestamp(self.wall()), params, size=size)
+        question = Question(
+            self.new_id(),
+            kind,
+            server,
+            timestamp(self.wall()),
+            params,
+            working_for.get(),
+            size=size,
+        )
         question.asked_at = trio.current_time()
         self._open[question.id] = question
         try:
@@ -125,11 +143,12 @@ class Questions:
                 self._close(question, QuestionState.REJECTED, _error(INTERNAL_ERROR, UNHEARD))
                 return question.slot.peek()
             self._log("info", "received", question)
-            with trio.move_on_after(self.limits.question_timeout_ms / 1000):
-                await question.slot.wait()
-            # No checkpoint from here to the return: whoever was told that it counts, counts.
-            self._expire(question, "timeout")
-            return question.slot.peek()
+            with self.heard(question):
+                with trio.move_on_after(self.limits.question_timeout_ms / 1000):
+                    await question.slot.wait()
+                # No checkpoint from here to the return: whoever was told that it counts, counts.
+                self._expire(question, "timeout")
+                return question.slot.peek()
         finally:
             # Synchronous, because this also runs while being cancelled. No-ops otherwise.
             try:

@@ -109,7 +109,9 @@ class Session:
             self.sweeper.look,
             self.id,
         )
-        self.questions = Questions(limits, self.publish, self.new_id, self.wall, self.id)
+        self.questions = Questions(
+            limits, self.publish, self.new_id, self.wall, self.id, self.calls.heard
+        )
         self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
         self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
         self.sweeper.keepers = (self.events, self.calls)

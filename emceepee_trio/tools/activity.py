@@ -15,7 +15,7 @@ from ..session.call import Task
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
 from .registry import ACTS, TOOLS, Request
-from .response import Reply, pending_client, remarks, text
+from .response import LONGEST, Reply, pending_client, remarks, text
 from .servers import task_items
 
 
@@ -36,10 +36,11 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     timeout_ms = asked.timeout_ms
     if timeout_ms is None:
         timeout_ms = session.config.limits.await_timeout_ms
+    wait_ms = min(timeout_ms, request.answer_ms)
     feed = session.events.triggers
     cursor = feed.last
     if not session.events.has_news(since):
-        with session.wait_in(MAX_WAITERS), trio.move_on_after(timeout_ms / 1000):
+        with session.wait_in(MAX_WAITERS), trio.move_on_after(wait_ms / 1000):
             await session.events.wait_news(since, cursor)
         session.check_open()
         if session.draining.is_set() and not session.events.has_news(since):
@@ -49,18 +50,23 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     triggers = _distinct(feed.after(cursor))
     if not triggers:
         triggers = [{"type": "immediate" if session.events.has_news(since) else "timeout"}]
+    is_cut = wait_ms < timeout_ms and triggers == [{"type": "timeout"}]
+    note = {"waited_ms": wait_ms, "note": _GOES_ON.format(LONGEST.format(wait_ms))}
 
     def claim() -> tuple[dict[str, Any], Delivery]:
         events = session.events
         delivery = events.take() if since is None else events.take_after(since)
         try:
-            said = _report(session, triggers, delivery)
+            said = _report(session, triggers, delivery) | (note if is_cut else {})
             return {"content": [text(dumps(said))], "isError": False}, delivery
         except BaseException:
             delivery.lose()
             raise
 
     return Reply(claim=claim)
+
+
+_GOES_ON = "{}; what works goes on. Call await_activity again to wait on"
 
 
 def _distinct(seen: list[Trigger]) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from ..config.bounds import MAX_SAID
 from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
 from ..model.states import BackendState
 from ..model.weight import cut
+from ..session.call import Call
 from ..waits.firewall import Firewall, begin
 from .listing import list_reply
 from .registry import Request
@@ -41,6 +42,10 @@ OUT_OF_REACH = {
     BackendState.DISABLED,
 }
 """Backends that a list over all does not wait for."""
+
+
+ASKS_NAMED = 5
+"""Questions of a call that the text names which tells of them; the context has more."""
 
 
 def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
@@ -104,17 +109,31 @@ async def entries_of(request: Request, backend: Backend, name: List) -> Entries:
 async def _within_patience(
     request: Request, backend: Backend, what: str, exchange: Callable[[Client], Awaitable[T]]
 ) -> T:
-    patience_ms = request.session.config.limits.execute_timeout_ms
-    name = backend.server.name
+    limits, name = request.session.config.limits, backend.server.name
+    patience_ms = min(limits.execute_timeout_ms, request.answer_ms)
     with trio.move_on_after(patience_ms / 1000):
         try:
             return await backend.ask(exchange)
         except MCPError as error:
             raise as_tool_error(error, name, what) from None
+    limit = "execute_timeout_ms" if patience_ms == limits.execute_timeout_ms else "answer_ms"
     raise TimedOut(
         f"server {name!r} did not answer {what} within {patience_ms} ms "
-        "(limits.execute_timeout_ms); get_server_status tells what it is doing"
+        f"(limits.{limit}); get_server_status tells what it is doing"
     )
+
+
+def asks(call: Call) -> str:
+    """What a call waits for, and what to do about it."""
+    questions = call.open_questions
+    ids = ", ".join(f"{question.kind} {question.id}" for question in questions[:ASKS_NAMED])
+    if (more := len(questions) - ASKS_NAMED) > 0:
+        ids += f" and {more} more"
+    answers = " and ".join(dict.fromkeys(f"respond_to_{question.kind}" for question in questions))
+    said = f"server {call.server} asks ({ids}"
+    if any(question.call is None for question in questions):
+        said += "; it does not say for which call"
+    return f"{said}); answer with {answers}, then get_task_result"
 
 
 @attrs.frozen

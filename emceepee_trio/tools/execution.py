@@ -10,6 +10,7 @@ import attrs
 from mcp import MCPError
 
 from ..backend.backend import Backend
+from ..backend.callbacks import working_for
 from ..backend.catalog import name_of
 from ..backend.client import Client
 from ..backend.tasks import call_as_task, has_tasks, must_be_task
@@ -26,9 +27,9 @@ from ..model.fields import Bounds, Doc, frozen
 from ..model.problems import did_you_mean
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
-from .asking import as_tool_error
+from .asking import as_tool_error, asks
 from .registry import CALLS, TOOLS, Request
-from .response import Reply, Room, text
+from .response import LONGEST, Reply, Room, text
 from .servers import task_items
 
 
@@ -57,13 +58,14 @@ async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
         raise _no_such_tool(backend, asked.tool, ())
     timeout_ms = limits.execute_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
     ttl_ms = limits.task_ttl_ms if asked.ttl_ms is None else asked.ttl_ms
+    wait_ms = min(timeout_ms, request.answer_ms)
     hard_ms = backend.server.call_timeout_ms
     call = session.calls.begin(
         asked.server,
         asked.tool,
         asked.args,
         _Sending(request, backend).send,
-        patience=timeout_ms / 1000,
+        patience=wait_ms / 1000,
         ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / 1000,
         hard_timeout=math.inf if hard_ms is None else hard_ms / 1000,
     )
@@ -74,12 +76,12 @@ async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
         session.calls.promote(call)
     request.can_go_on(lambda: session.calls.promote(call))
     try:
-        outcome = await session.calls.wait(call, timeout_ms / 1000)
+        outcome = await session.calls.wait(call, wait_ms / 1000)
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):
-        return _promoted(request, outcome, timeout_ms)
-    return Reply(outcome)
+        return _promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
+    return Reply(outcome, lapsed=call.lapsed)
 
 
 @attrs.frozen
@@ -90,6 +92,7 @@ class _Sending:
     backend: Backend
 
     async def send(self, call: Call) -> Result:
+        working_for.set(call.id)  # in a task of its own
         try:
             return await self.backend.ask(lambda client: self._send(call, client))
         except NotRun as error:
@@ -161,7 +164,7 @@ def _no_such_tool(
     )
 
 
-def _promoted(request: Request, task: Task, timeout_ms: int) -> Reply:
+def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cut: bool) -> Reply:
     session, server = request.session, task.server
     shown = {
         "proxy_task": {
@@ -178,8 +181,13 @@ def _promoted(request: Request, task: Task, timeout_ms: int) -> Reply:
             ),
         },
     }
-    said = (
-        f"Tool call exceeded timeout ({timeout_ms}ms). Promoted to task {task.task_id}. "
-        "Use get_task_result to retrieve the result when ready."
-    )
+    if call.open_questions:
+        said = f"Promoted to task {task.task_id}: {asks(call)}."
+    else:
+        said = (
+            f"Tool call exceeded timeout ({waited_ms}ms). Promoted to task {task.task_id}. "
+            "Use get_task_result to retrieve the result when ready."
+        )
+        if is_cut:
+            said += f" It goes on; {LONGEST.format(waited_ms)}."
     return Reply({"content": [text(said), text(dumps(shown))], "isError": False})

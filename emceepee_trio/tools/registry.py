@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import attrs
 
+from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
 from ..errors import InvalidArguments, UnknownTool
 from ..model.fields import fields_of
 from ..model.lenient import lenient
@@ -36,6 +37,8 @@ class Request:
     manager: SessionManager
     on_progress: OnProgress | None = None
     """Hands a backend's progress on to a client that asked for it."""
+    answer_ms: int = MAX_EXECUTE_TIMEOUT_MS
+    """Nothing is waited for longer: from then on its client may not read the answer any more."""
     gave_up: bool = False
     """The client has stopped waiting for an answer."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)

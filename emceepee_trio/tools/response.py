@@ -11,16 +11,25 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from ..config import ContextIn
 from ..config.bounds import MAX_PENDING_BYTES
 from ..errors import ToolError
 from ..model.problems import Problem
 from ..model.spelling import spell
-from ..model.wire import dumps, size_of
+from ..model.wire import dumps, size_of, to_snake
+from ..session.call import Lapsed
 from ..session.events import Delivery
 from ..session.questions import Question
 from ..session.session import Session
 from ..waits.firewall import Firewall
 from ..waits.slices import in_slices
+from .clients import STRANGER, Known
+
+LONGEST = "no answer is waited for longer than {} ms (limits.answer_ms)"
+"""Said where that ended a wait before its time."""
+
+KEY = "emceepee"
+"""Of the context within structuredContent."""
 
 Result: TypeAlias = dict[str, Any]
 
@@ -32,6 +41,8 @@ class Reply:
     result: Result = attrs.field(factory=dict)
     claim: Callable[[], tuple[Result, Delivery]] | None = None
     """Makes the result from events taken on the spot, instead; await_activity does."""
+    lapsed: Lapsed | None = None
+    """A question that nobody answered in time, and that the result may be about."""
 
 
 def text(value: str) -> dict[str, Any]:
@@ -52,7 +63,7 @@ def error_reply(error: ToolError) -> Reply:
 
 
 def finish(
-    session: Session, reply: Reply, ignored: Sequence[Problem] = ()
+    session: Session, reply: Reply, ignored: Sequence[Problem] = (), client: Known = STRANGER
 ) -> tuple[Result, Delivery]:
     """The whole result, and the delivery to commit or give back. No checkpoint in here.
 
@@ -60,29 +71,38 @@ def finish(
     """
     if reply.claim is not None:
         result, delivery = reply.claim()
-        return _with_blocks(result, _note(ignored)), delivery
+        return _in_content(result, _note(ignored)), delivery
+    place = _place(session.config.context_in, client, reply.result)
+    if place is None:
+        return reply.result, nothing(session)
     delivery = nothing(session) if session.config.context == "off" else session.events.take()
     with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
-        blocks = [*_note(ignored), *_context(session, delivery)]
-        return _with_blocks(reply.result, blocks), delivery
+        blocks = [*_note(ignored), *_context(session, reply, delivery)]
+        return place(reply.result, blocks), delivery
     # Without what cannot be said: else nothing could be, ever again.
     return reply.result, nothing(session)
 
 
-def _note(ignored: Sequence[Problem]) -> list[Result]:
+Blocks: TypeAlias = list[Result]
+
+
+def _note(ignored: Sequence[Problem]) -> Blocks:
     return [{"note": f"ignored: {'; '.join(map(str, ignored))}"}] if ignored else []
 
 
-def _context(session: Session, delivery: Delivery) -> list[Result]:
-    blocks = []
-    if said := delivery_json(delivery, "events_since_last_response"):
-        blocks.append(said)
-    if session.config.context == "full" and (pending := pending_client(session)):
-        blocks.append({"pending_client_action": pending})
-    return blocks
+def _place(
+    context_in: ContextIn, client: Known, result: Result
+) -> Callable[[Result, Blocks], Result] | None:
+    """Where the model sees the context of this result; None if it may be nowhere."""
+    given = result.get("structuredContent")
+    if context_in == "auto" and not client.shows_only_structured(result):
+        return _in_content
+    if context_in == "content" or given is None:
+        return _in_content
+    return _in_structured if isinstance(given, dict) and KEY not in given else None
 
 
-def _with_blocks(result: Result, blocks: Sequence[Result]) -> Result:
+def _in_content(result: Result, blocks: Blocks) -> Result:
     if not blocks:
         return result
     content = result.get("content")
@@ -90,6 +110,24 @@ def _with_blocks(result: Result, blocks: Sequence[Result]) -> Result:
         # A backend may leave it out; one that sends something else keeps it, as text.
         content = [] if content is None else [text(dumps(content))]
     return {**result, "content": [*content, *(text(dumps(block)) for block in blocks)]}
+
+
+def _in_structured(result: Result, blocks: Blocks) -> Result:
+    if not blocks:
+        return result
+    said = {key: block[key] for block in blocks for key in block}
+    return {**result, "structuredContent": {**result["structuredContent"], KEY: said}}
+
+
+def _context(session: Session, reply: Reply, delivery: Delivery) -> Blocks:
+    blocks = []
+    if reply.lapsed is not None:
+        blocks.append({"unanswered_question": to_snake(reply.lapsed)})
+    if said := delivery_json(delivery, "events_since_last_response"):
+        blocks.append(said)
+    if session.config.context == "full" and (pending := pending_client(session)):
+        blocks.append({"pending_client_action": pending})
+    return blocks
 
 
 def nothing(session: Session) -> Delivery:

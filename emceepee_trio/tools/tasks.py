@@ -21,9 +21,10 @@ from ..model.weight import beginning
 from ..model.wire import to_snake
 from ..session.call import Call, Task
 from ..session.session import Session
+from .asking import asks
 from .listing import list_reply
 from .registry import ENDS, READS, TOOLS, Request
-from .response import Reply, Room, json_reply
+from .response import LONGEST, Reply, Room, json_reply
 
 Status = Literal["working", "completed", "failed", "cancelled", "expired"]
 
@@ -84,7 +85,7 @@ def _task(call: Call) -> Task:
 class GetTaskResult:
     task_id: Annotated[str, A_NAME]
     timeout_ms: Annotated[
-        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default: until the task expires")
+        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default: as long as an answer may take")
     ] = None
 
 
@@ -96,30 +97,35 @@ class GetTaskResult:
 async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
     session = request.session
     call = session.calls.get(asked.task_id)
-    timeout = float("inf") if asked.timeout_ms is None else asked.timeout_ms / 1000
+    wait_ms = request.answer_ms
+    if asked.timeout_ms is not None:
+        wait_ms = min(wait_ms, asked.timeout_ms)
     if not call.slot.is_settled:
         with session.wait_in(MAX_WAITERS):
             if request.on_progress is not None:
                 call.listeners.append(request.on_progress)
             try:
-                with trio.move_on_after(timeout):
+                with trio.move_on_after(wait_ms / 1000):
                     await _settled(call, session)
             finally:
                 if request.on_progress is not None:
                     call.listeners.remove(request.on_progress)
     if not call.slot.is_settled:
         session.check_open()
-        waited = f"after {asked.timeout_ms} ms; it goes on. await_activity tells when it is done"
+        details = {"task": task_json(_task(call))}
+        if call.open_questions:
+            raise TimedOut(f"task {asked.task_id} waits for you: {asks(call)}", details)
+        waited = f"after {wait_ms} ms; it goes on. await_activity tells when it is done"
+        if wait_ms != asked.timeout_ms:
+            waited += f"; {LONGEST.format(wait_ms)}"
         if session.draining.is_set():
             waited = "and ends with it: the daemon is stopping; call again when it is back"
-        raise TimedOut(
-            f"task {asked.task_id} is still working {waited}", {"task": task_json(_task(call))}
-        )
-    return Reply(call.slot.peek())
+        raise TimedOut(f"task {asked.task_id} is still working {waited}", details)
+    return Reply(call.slot.peek(), lapsed=call.lapsed)
 
 
 async def _settled(call: Call, session: Session) -> None:
-    """Wait for it, unless there is no time for waits any more."""
+    """Wait for it, unless somebody has to answer first, or there is no time for waits any more."""
     async with trio.open_nursery() as nursery:
 
         async def stop_at_drain() -> None:
@@ -127,8 +133,9 @@ async def _settled(call: Call, session: Session) -> None:
             nursery.cancel_scope.cancel("the process is about to stop")
 
         nursery.start_soon(stop_at_drain)
-        await call.slot.wait()
-        nursery.cancel_scope.cancel("it is settled")
+        while not (call.slot.is_settled or call.open_questions):
+            await call.news.wait()
+        nursery.cancel_scope.cancel("it is settled, or waits for an answer")
 
 
 @TOOLS.tool("Stop a task; its server is told.", OfTask, ENDS)

@@ -36,6 +36,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "calls": 256,
             "execute_timeout_ms": 120_000,
             "await_timeout_ms": 30_000,
+            "answer_ms": 45_000,
             "list_patience_ms": 5000,
             "calls_bytes": 64 * mib,
             "tasks": 100,
@@ -61,6 +62,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "policy": {"spawn": None, "spawn_allowlist": (), "network": "restricted"},
         "inherit_env": (),
         "context": "full",
+        "context_in": "auto",
         "shutdown_grace_ms": 10_000,
     }
     assert attrs.asdict(only({"command": "x"})) == {

@@ -56,7 +56,7 @@ async def test_of_three_servers_one_hangs(connect: Open, journal: Journal) -> No
     """The session and the others are there at once: no patience of ours ends before the guard."""
     hanging = raw("--silent", *journal.flags) | {"connect_timeout_ms": 600_000}
     servers = {"one": raw(), "hanging": hanging, "three": raw()}
-    limits = {"execute_timeout_ms": 600_000, "await_timeout_ms": 600_000}
+    limits = {"execute_timeout_ms": 600_000, "await_timeout_ms": 600_000, "answer_ms": 600_000}
     async with connect(servers, limits={**limits, "list_patience_ms": 500}) as emceepee:
         for server in ("one", "three"):
             assert (await emceepee.execute(server, "echo", {"text": server})).text == server

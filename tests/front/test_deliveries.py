@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from asgi_client import LATEST, Client, Exchange
 from asgi_world import World, open_world
 from deliveries_model import happen, told
-from emceepee_trio.config import Config, Server
+from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front.readers import QUICK
 from emceepee_trio.front.streams import KEPT
 from fake_backends import raw
@@ -21,6 +21,10 @@ from fake_backends import raw
 UNPRIMED = "2025-06-18"
 LONG = 900_000
 """Milliseconds."""
+
+
+PATIENT = Config(limits=Limits(answer_ms=LONG))
+"""For who waits until something is given back."""
 
 
 async def wait_dropped(client: Client) -> Exchange:
@@ -117,7 +121,7 @@ async def test_a_stream_whose_id_is_known_keeps_its_events_for_who_comes_back(
 async def test_who_does_not_come_back_is_told_in_five_minutes_by_another_response(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_world() as world:
+    async with open_world(PATIENT) as world:
         client = await world.joined()
         gone = await wait_dropped(client)
         assert gone.primed
@@ -221,7 +225,7 @@ async def test_an_answer_that_became_an_error_gives_its_events_back(
 
 async def test_a_cursor_does_not_pass_over_what_came_back(autojump_clock: MockClock) -> None:
     """Who follows events by their ids alone misses none, and gets none twice."""
-    async with open_world() as world:
+    async with open_world(PATIENT) as world:
         client = await world.joined()
         await wait_dropped(client)
         happen(client, 1)

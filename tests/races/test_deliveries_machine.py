@@ -35,7 +35,9 @@ MOST = 6
 """Requests that the client knows of: few, so that things happen to the same ones."""
 ROUNDS = 20
 """Of five minutes: a wait that nobody reads takes what the one before it gave back."""
-PATIENT = Config(limits=attrs.evolve(Limits(), session_idle_ms=24 * HOUR, events_ms=DAY))
+PATIENT = Config(
+    limits=attrs.evolve(Limits(), session_idle_ms=24 * HOUR, events_ms=DAY, answer_ms=HOUR)
+)
 
 
 class Deliveries(TrioMachine):
