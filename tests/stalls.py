@@ -8,12 +8,13 @@ checkpoints, without collections of garbage. The steps of a test's own tasks are
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest_trio  # type: ignore[import-untyped]  # asked only where it is
+import trio
 from trio._core import _run
 from trio.abc import Clock, Instrument
 
@@ -80,3 +81,22 @@ def check_daemon(log: Iterable[Mapping[str, Any]]) -> None:
     """The lines of one that has ended."""
     slow = [line for line in log if line["event"] == "slow_step" and line["kind"] != COLLECTION]
     assert _excused or not slow, slow
+
+
+@contextmanager
+def steps_measured() -> Generator[Callable[[], float]]:
+    """Of the run of trio that we are in: how long the longest step of ours was in the block."""
+    longest = 0.0
+
+    def notice(step: Step) -> None:
+        nonlocal longest
+        if is_ours(step):
+            longest = max(longest, step.seconds)
+
+    watchdog = Watchdog(0.001, time.thread_time, notice)
+    trio.lowlevel.add_instrument(watchdog)
+    with watchdog.collections():
+        try:
+            yield lambda: longest
+        finally:
+            trio.lowlevel.remove_instrument(watchdog)

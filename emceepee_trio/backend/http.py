@@ -26,7 +26,9 @@ from mcp_types import INVALID_PARAMS, JSONRPCError, JSONRPCMessage, JSONRPCReque
 from ..config import Server
 from ..errors import ConnectFailed
 from ..model.intake import Measure
+from ..waits.slices import in_slices
 from .cookies import FewCookies
+from .messages import dump, long_part
 from .network import Refused, RestrictedTransport
 from .pace import Pace
 from .posts import NOTICE_PATIENCE, Body, Ended, Kind, Post, as_post, posting
@@ -240,13 +242,16 @@ class _Client(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if self._told is not None and self._told[0] == SESSION_ID and _is_initialize(request):
             request.headers[SESSION_ID] = self._told[1]
+        post = posting.get()
+        if request.method == "POST" and post is not None and post.body is not None:
+            request.stream = httpx2.ByteStream(post.body)
+            request.headers["content-length"] = str(len(post.body))
         try:
             if self._noting.server.transport == "sse":
                 response = await super().send(request, **options)
                 if request.method == "POST":
                     await self._noting.check_written(response)
                 return response
-            post = posting.get()
             if post is None:
                 await self._noting.turn(request, None)
                 return await super().send(request, **options)
@@ -265,27 +270,35 @@ class _Client(httpx2.AsyncClient):
 class _Sendable:
     """Messages to the SDK, which takes what JSON cannot say for the end of the connection.
 
+    It would write a long one at once, so of that it gets no more than it looks at, and what goes
+    out is our text.
+
     Closing is left to the SDK: an answer that comes while it ends the session finds them open.
     """
 
     _inner: Any
 
     async def send(self, item: SessionMessage) -> None:
+        message, body = item.message, None
         try:
-            data = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+            if carried := long_part(message):
+                body = await in_slices(dump(message))
+                message = message.model_copy(update={carried: {}})
+            else:
+                data = message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+                json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
         except (ValueError, RecursionError) as error:
             # A lone surrogate, hundreds of levels, a number without an end.
             raise MCPError(
                 code=INVALID_PARAMS, message=f"cannot be sent over HTTP: {error}"
             ) from None
         post = Post()
-        if isinstance(item.message, JSONRPCRequest):
+        if isinstance(message, JSONRPCRequest):
             # Of calls there is one, which can be abandoned.
-            is_initialize = item.message.method == "initialize"
-            post = posting.get() or Post(item.message.id, is_initialize)
+            post = posting.get() or Post(message.id, message.method == "initialize")
+        post.body = body
         with unheard(), as_post(post):
-            await self._inner.send(item)
+            await self._inner.send(SessionMessage(message, item.metadata))
 
     async def aclose(self) -> None:
         pass

@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 import attrs
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
     ErrorData,
@@ -24,6 +23,7 @@ from pydantic_core import PydanticSerializationError
 
 from ..model.brief import brief
 from ..model.intake import Measure, Outline, Steps, Unfit, outlines, read
+from ..model.spelling import is_long, spell
 from ..model.wire import dumps
 
 ITEMS = 50
@@ -118,11 +118,20 @@ def _message(data: Any) -> JSONRPCMessage | None:
     return _error(number, f"invalid response from the server: {said}")
 
 
-def dump(message: SessionMessage) -> bytes:
-    """The line of a message, with its end."""
-    try:
-        said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-    except PydanticSerializationError:
-        # A lone surrogate is not UTF-8, but JSON can escape it; pydantic stops at a depth of 254.
-        said = dumps(message.message.model_dump(by_alias=True, exclude_unset=True))
-    return said.encode() + b"\n"
+def long_part(message: JSONRPCMessage) -> str | None:
+    """The name of what makes it too long to be written at once, if it is."""
+    return next((n for n in ("params", "result") if is_long(getattr(message, n, None))), None)
+
+
+def dump(message: JSONRPCMessage) -> Steps[bytes]:
+    """Its JSON, on one line."""
+    if long_part(message) is None:
+        try:
+            return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        except PydanticSerializationError:
+            # A lone surrogate is not UTF-8, but JSON can escape it; pydantic stops at depth 254.
+            return dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode()
+    yield
+    given = message.model_fields_set
+    whole = {name: getattr(message, name) for name in type(message).model_fields if name in given}
+    return (yield from spell(whole)).encode()

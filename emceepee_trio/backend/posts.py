@@ -50,6 +50,8 @@ class Post:
     id: int | str | None = None
     """Of a request; everything else wants no answer."""
     is_initialize: bool = False
+    body: bytes | None = attrs.field(default=None, init=False)
+    """What goes out, if the SDK has not the whole message."""
     abandoned: bool = attrs.field(default=False, init=False)
     broke_off: bool = attrs.field(default=False, init=False)
     """The last stream that could have carried its answer has ended."""

@@ -280,7 +280,7 @@ class Writes:
 
     async def send(self, message: SessionMessage) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()  # the other half would cost what this saves
-        line = dump(message)
+        line = await in_slices(dump(message.message)) + b"\n"
         if not self.write_now(line):
             await self._queue.send(line)
 

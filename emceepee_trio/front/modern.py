@@ -52,6 +52,7 @@ from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.registry import TOOLS
+from ..waits.slices import in_slices
 from .mcp import EXPECTED, Front, Loaded, mcp_server
 from .sessions import open_session
 from .wire import (
@@ -285,14 +286,14 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
     await start_events(send)
     while True:
         while exchange.said:
-            await send_event(send, event(exchange.said.popleft()))
+            await send_event(send, await in_slices(event(exchange.said.popleft())))
         if exchange.answer is not None:
             break
         with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
             await exchange.news.wait()
         if silence.cancelled_caught:
             await send_event(send, KEEP_ALIVE)
-    end = {"type": "http.response.body", "body": event(await _said(exchange))}
+    end = {"type": "http.response.body", "body": await in_slices(event(await _said(exchange)))}
     await _hand_over(exchange, partial(send, end))
 
 

@@ -12,6 +12,8 @@ from functools import partial
 
 import trio
 
+from ..model.intake import finished
+from ..waits.slices import in_slices
 from .stream import Entry, Reader, Stream
 from .wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, Receive, Send, event, send_event
 
@@ -27,7 +29,8 @@ async def copy(reader: Reader, send: Send, *, is_primed: bool) -> None:
     """Write what the reader finds, until there is no more."""
     stream = reader.stream
     if is_primed:
-        await send_event(send, event("", stream.event_id(reader.cursor), RETRY_MS))
+        primer = finished(event("", stream.event_id(reader.cursor), RETRY_MS))
+        await send_event(send, primer)
         stream.is_known = True
     while True:
         entry = None
@@ -38,7 +41,10 @@ async def copy(reader: Reader, send: Send, *, is_primed: bool) -> None:
             continue
         if entry is None:
             break
-        data = event(entry.data, stream.event_id(entry.number))
+        said = entry.data
+        data = await in_slices(event(said, stream.event_id(entry.number)))
+        if entry.data is not said or not reader.is_current:
+            continue  # meanwhile what it carried has gone back, or another connection has it
         await hand_over(entry, partial(send_event, send, data))
         reader.took(entry)
     await send({"type": "http.response.body", "body": b""})

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from ..errors import internal
-from ..model.intake import Outline
-from ..model.spelling import is_long, spell
+from ..model.intake import Outline, Steps
+from ..model.spelling import CHARACTERS, is_long, spell
 from ..model.wire import dumps
 from ..waits.firewall import Firewall
 from ..waits.slices import in_slices
@@ -103,18 +103,24 @@ async def send_event(send: Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-def event(data: str, event_id: str | None = None, retry: int | None = None) -> bytes:
+def event(data: str, event_id: str | None = None, retry: int | None = None) -> Steps[bytes]:
     """One server-sent event. JSON has no line breaks, so one data line is enough."""
-    # But some clients take these for line breaks, which in JSON can only stand in a string.
-    for separator, escape in _SEPARATORS:
-        if separator in data:
-            data = data.replace(separator, escape)
     lines = [] if event_id is None else [f"id: {event_id}"]
     if retry is not None:
         lines.append(f"retry: {retry}")
     lines.append("event: message")
-    lines.append(f"data: {data}")
-    return ("\n".join(lines) + "\n\n").encode()
+    lines.append("data: ")
+    parts = ["\n".join(lines).encode()]
+    for start in range(0, len(data), CHARACTERS):
+        if start:
+            yield
+        part = data[start : start + CHARACTERS]
+        # Some clients take these for line breaks, which in JSON can only stand in a string.
+        for separator, escape in _SEPARATORS:
+            if separator in part:
+                part = part.replace(separator, escape)
+        parts.append(part.encode())
+    return b"".join((*parts, b"\n\n"))
 
 
 def dump(message: BaseModel) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from .intake import Steps
 from .wire import dumps
 
-VALUES = 4000
+VALUES = 2000
 """Values that are written in one step, if there are no strings."""
-CHARACTERS = 128 * 1024
+CHARACTERS = 64 * 1024
 """Characters of strings that are, if there is but one."""
 
 
@@ -39,6 +39,7 @@ def spell(value: Any) -> Steps[str]:
     """The JSON of *value*, in one step if it is no longer than that."""
     if not is_long(value):
         return dumps(value)
+    yield
     parts: list[str] = []
     yield from _spell(value, parts)
     return "".join(parts)
@@ -66,19 +67,19 @@ def _spell(value: Any, parts: list[str]) -> Steps[None]:
 
     pairs = zip(repeat(""), value) if is_list else value.items()
     for key, inner in pairs:
-        size = weight(inner) + len(key)
-        if found + size > CHARACTERS:
+        size = weight(inner)
+        if found + size + len(key) > CHARACTERS:
             write_few()
             yield
         if size > CHARACTERS:
             parts.append(comma if is_list else f"{comma}{dumps(key)}:")
             comma = ","
-            if is_long(inner):
-                yield from _spell(inner, parts)
-            else:  # its name is
-                parts.append(dumps(inner))
+            yield from _spell(inner, parts)
+        elif size + len(key) > CHARACTERS:
+            parts.append((comma if is_list else f"{comma}{dumps(key)}:") + dumps(inner))
+            comma = ","
         else:
             few.append((key, inner))
-            found += size
+            found += size + len(key)
     write_few()
     parts.append("]" if is_list else "}")

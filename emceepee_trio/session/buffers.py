@@ -12,6 +12,7 @@ import attrs
 
 from ..config.bounds import MAX_LIST_BYTES, MAX_NOTIFICATIONS_BYTES, MAX_SAID
 from ..model.events import Json
+from ..model.intake import Steps
 from ..model.weight import beginning, weigh
 from ..model.wire import dumps
 
@@ -72,6 +73,10 @@ def cut(data: Json, limit: int) -> Json:
 def _fitting(sizes: Iterable[int], room: int) -> int:
     """For how many there is, beginning with the first."""
     return sum(size <= room for size in accumulate(sizes))
+
+
+def _when(entry: Logged) -> str:
+    return entry.timestamp
 
 
 def at_least(level: str) -> Callable[[str], bool]:
@@ -154,34 +159,38 @@ class Buffers:
         *,
         clear: bool,
         room: int = MAX_LIST_BYTES,
-    ) -> tuple[list[Logged], int]:
+    ) -> Steps[tuple[list[Logged], int]]:
         """The newest *limit* that are *wanted* and for which there is *room*, oldest first.
 
         And how many older ones are gone.
 
         With *clear*, whatever matched is forgotten, also what did not fit, and is counted as gone.
         """
-        matching = sorted(
-            (
-                entry
-                for kept in self._among(self._logged, server).values()
-                for entry in kept
-                if wanted(entry)
-            ),
-            key=lambda entry: entry.timestamp,
-        )
-        sizes = [weigh(entry.data) + 200 for entry in matching[: -limit - 1 : -1]]
-        found = matching[len(matching) - _fitting(sizes, room) :]
+        matching: list[list[Logged]] = []
+        for kept in [list(kept) for kept in self._among(self._logged, server).values()]:
+            matching.append([entry for entry in kept if wanted(entry)])
+            yield
+        newest_first = heapq.merge(*map(reversed, matching), key=_when, reverse=True)
+        found = list(islice(newest_first, limit))
+        found = found[: _fitting((weigh(entry.data) + 200 for entry in found), room)][::-1]
         dropped = sum(count for name, count in self._dropped.items() if server in (None, name))
         if clear:
-            dropped += len(matching) - len(found)
-            gone = set(map(id, matching))
-            for name, kept in self._among(self._logged, server).items():
-                self._logged[name] = deque(entry for entry in kept if id(entry) not in gone)
-            for name in list(self._dropped):
-                if server in (None, name):
-                    del self._dropped[name]
+            dropped += sum(map(len, matching)) - len(found)
+            for name in [name for name in self._dropped if server in (None, name)]:
+                del self._dropped[name]
+            for entries in matching:
+                self._forget(entries)
+                yield
         return found, dropped
+
+    def _forget(self, entries: list[Logged]) -> None:
+        """*entries*, of one server, as far as they are still there."""
+        kept = self._logged.get(entries[0].server) if entries else None
+        if kept is not None:
+            gone = set(map(id, entries))
+            rest = [entry for entry in kept if id(entry) not in gone]
+            kept.clear()
+            kept.extend(rest)
 
     def tail(self, server: str, source: str, limit: int) -> list[str]:
         """The last lines from one source, forgetting nothing."""

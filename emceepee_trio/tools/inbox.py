@@ -11,9 +11,10 @@ from ..model.fields import Bounds, Doc, Most, Pattern, frozen
 from ..model.problems import Problem
 from ..model.wire import to_snake
 from ..session.buffers import Logged, at_least
+from ..waits.slices import in_slices
 from .asking import ask
 from .registry import ACTS, READS, TOOLS, NoArguments, Request
-from .response import Reply, json_reply
+from .response import Reply, json_reply, long_reply
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 Source = Literal["protocol", "stderr", "stdout"]
@@ -61,10 +62,10 @@ async def get_logs(request: Request, asked: GetLogs) -> Reply:
             and entry.source not in asked.exclude_sources
         )
 
-    found, dropped = request.session.buffers.take_logs(
-        wanted, asked.server, asked.limit, clear=asked.clear
+    found, dropped = await in_slices(
+        request.session.buffers.take_logs(wanted, asked.server, asked.limit, clear=asked.clear)
     )
-    return json_reply({"logs": [to_snake(entry) for entry in found], "dropped": dropped})
+    return await long_reply({"logs": [to_snake(entry) for entry in found], "dropped": dropped})
 
 
 @frozen

@@ -7,6 +7,7 @@ import json
 import logging
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -19,8 +20,10 @@ from emceepee_trio.backend import listening
 from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ServerDisconnected
+from http_child import open_http_child
 from http_server import GONE, MODERN, QUIET, HttpServer, Reply, Request, open_http_server
 from recording import Running, running
+from stalls import steps_measured
 
 pytestmark = QUIET
 
@@ -34,6 +37,17 @@ both_eras = pytest.mark.parametrize("era", ["handshake", "modern"])
 
 def text(result: dict[str, Any]) -> Any:
     return json.loads(result["content"][0]["text"])
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/sse"])
+async def test_nobody_waits_while_a_long_request_is_written(path: str, tmp_path: Path) -> None:
+    many = [{"n": n} for n in range(200_000)]
+    with trio.fail_after(GUARD):
+        async with open_http_child(tmp_path) as server:
+            async with running({"url": server.url.replace("/mcp", path)}) as it:
+                with steps_measured() as longest:
+                    assert text(await it.call("echo", a=many)) == {"a": many}
+    assert longest() < 0.05
 
 
 # -- headers -------------------------------------------------------------------------------------

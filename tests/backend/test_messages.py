@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
     JSONRPCError,
@@ -31,8 +31,8 @@ def said(text: bytes) -> Said:
 @given(st.text())
 def test_what_is_dumped_is_one_line_and_parsed_to_the_same(value: str) -> None:
     message = JSONRPCNotification(jsonrpc="2.0", method="m", params={"value": value})
-    line = dump(SessionMessage(message))
-    assert line.find(b"\n") == len(line) - 1
+    line = finished(dump(message))
+    assert b"\n" not in line
     assert said(line) == Said([message])
 
 
@@ -127,3 +127,17 @@ def test_of_a_list_all_is_taken_that_can_be() -> None:
     assert isinstance(first, JSONRPCResponse)
     assert isinstance(second, JSONRPCNotification)
     assert found.why_not == "is not a JSON-RPC 2.0 message"
+
+
+@given(st.text(max_size=5), st.integers(1, 3))
+def test_what_is_long_is_dumped_in_steps_to_the_same(value: str, depth: int) -> None:
+    long: Any = [{value: n} for n in range(10_000)]
+    for _ in range(depth):
+        long = {"x": long, "y" + value: [value]}
+    for message in (
+        JSONRPCRequest(jsonrpc="2.0", id=1, method="m", params=long),
+        JSONRPCResponse(jsonrpc="2.0", id="x", result=long),
+    ):
+        steps = dump(message)
+        assert sum(1 for _ in steps) >= 5
+        assert json.loads(finished(dump(message))) == message.model_dump(exclude_unset=True)

@@ -6,6 +6,7 @@ import pytest
 from mcp_types import JSONRPCResponse
 
 from emceepee_trio.front.wire import accepts, dump, event, headers_of
+from emceepee_trio.model.intake import finished
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_a_header_that_is_repeated_is_one_list() -> None:
 def test_no_character_breaks_an_event(value: str) -> None:
     """Also not for clients that split lines as Python does."""
     message = JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": value})
-    lines = event(dump(message), "s.1", 10).decode().splitlines()
+    lines = finished(event(dump(message), "s.1", 10)).decode().splitlines()
     assert lines[:3] == ["id: s.1", "retry: 10", "event: message"]
     assert lines[4:] == [""]
     assert json.loads(lines[3].removeprefix("data: "))["result"]["text"] == value
@@ -49,3 +50,11 @@ def test_half_a_surrogate_pair_goes_out_as_it_came() -> None:
 def test_what_was_not_said_is_not_sent() -> None:
     message = JSONRPCResponse(jsonrpc="2.0", id="1", result={"x": None})
     assert json.loads(dump(message)) == {"jsonrpc": "2.0", "id": "1", "result": {"x": None}}
+
+
+def test_a_long_event_is_written_in_steps() -> None:
+    said = "\u2028é" * 10**6
+    steps = event(said, "s.1")
+    assert sum(1 for _ in steps) > 10
+    whole = finished(event(said, "s.1")).decode()
+    assert whole == "id: s.1\nevent: message\ndata: " + said.replace("\u2028", "\\u2028") + "\n\n"

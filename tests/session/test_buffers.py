@@ -5,6 +5,8 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import effort
+from emceepee_trio.model.intake import Steps, finished
 from emceepee_trio.model.wire import dumps, timestamp
 from emceepee_trio.session.buffers import LEVELS, SERVERS, Buffers, Heard, Logged, at_least, cut
 from strategies import json_values
@@ -111,8 +113,8 @@ def test_the_newest_logs_come_oldest_first() -> None:
     entries = [logged("ab"[n % 2], str(n)) for n in range(6)]
     for entry in entries:
         kept.log(entry)
-    assert kept.take_logs(everything, None, 4, clear=False) == (entries[2:], 0)
-    assert kept.take_logs(everything, "a", 10, clear=False) == (entries[::2], 0)
+    assert finished(kept.take_logs(everything, None, 4, clear=False)) == (entries[2:], 0)
+    assert finished(kept.take_logs(everything, "a", 10, clear=False)) == (entries[::2], 0)
 
 
 def test_clearing_forgets_what_matched_also_what_did_not_fit_and_counts_it() -> None:
@@ -120,9 +122,9 @@ def test_clearing_forgets_what_matched_also_what_did_not_fit_and_counts_it() -> 
     for n in range(6):
         kept.log(logged("a", str(n)))
     kept.log(logged("a", "other", source="stdout"))
-    found, dropped = kept.take_logs(lambda e: e.source == "stderr", None, 2, clear=True)
+    found, dropped = finished(kept.take_logs(lambda e: e.source == "stderr", None, 2, clear=True))
     assert ([entry.data for entry in found], dropped) == (["4", "5"], 4)
-    found, dropped = kept.take_logs(everything, None, 10, clear=True)
+    found, dropped = finished(kept.take_logs(everything, None, 10, clear=True))
     assert ([entry.data for entry in found], dropped) == (["other"], 0)
 
 
@@ -131,17 +133,17 @@ def test_logs_that_had_to_go_are_counted_until_told() -> None:
     for n in range(5):
         kept.log(logged("a", str(n)))
     kept.log(logged("b"))
-    assert kept.take_logs(everything, "b", 10, clear=False)[1] == 0
-    assert kept.take_logs(everything, None, 10, clear=False)[1] == 2
-    assert kept.take_logs(everything, "a", 10, clear=True)[1] == 2
-    assert kept.take_logs(everything, None, 10, clear=True)[1] == 0
+    assert finished(kept.take_logs(everything, "b", 10, clear=False))[1] == 0
+    assert finished(kept.take_logs(everything, None, 10, clear=False))[1] == 2
+    assert finished(kept.take_logs(everything, "a", 10, clear=True))[1] == 2
+    assert finished(kept.take_logs(everything, None, 10, clear=True))[1] == 0
 
 
 def test_a_long_line_is_cut_and_marked() -> None:
     kept = buffers(log_bytes=10)
     kept.log(logged("a", "0123456789"))
     kept.log(logged("a", "0123456789A"))
-    found, _ = kept.take_logs(everything, "a", 10, clear=True)
+    found, _ = finished(kept.take_logs(everything, "a", 10, clear=True))
     assert [entry.data for entry in found] == ["0123456789", "0123456789…"]
 
 
@@ -171,7 +173,7 @@ def test_the_tail_of_a_source_forgets_nothing() -> None:
     assert kept.tail("a", "stderr", 5) == ["0", "2"]
     assert kept.tail("a", "stderr", 1) == ["2"]
     assert kept.tail("nobody", "stderr", 5) == []
-    assert len(kept.take_logs(everything, "a", 10, clear=True)[0]) == 4
+    assert len(finished(kept.take_logs(everything, "a", 10, clear=True))[0]) == 4
 
 
 def test_levels_are_ordered_and_an_unknown_one_counts_as_info() -> None:
@@ -205,3 +207,27 @@ def test_nothing_grows_with_the_number_of_servers_ever_heard_of() -> None:
             kept.hear(heard(f"s{n}"))
     assert len(kept._logged) == len(kept._heard) == SERVERS
     assert len(kept._dropped) <= SERVERS
+
+
+def test_however_many_servers_have_said_something_others_have_their_turn() -> None:
+    kept = buffers(logs=100)
+    for _ in range(100):
+        for n in range(SERVERS):
+            kept.log(logged(str(n)))
+    for clear in (False, True):
+        steps = kept.take_logs(everything, None, 50, clear=clear)
+        efforts: list[int] = []
+        found: list[Logged] = []
+
+        def step(
+            steps: Steps[tuple[list[Logged], int]] = steps, found: list[Logged] = found
+        ) -> None:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found += end.value[0]
+
+        while not found:
+            efforts.append(effort(step))
+        assert [entry.server for entry in found] == [str(n) for n in range(SERVERS)][-50:]
+        assert max(efforts) < 6000

@@ -10,6 +10,7 @@ from trio.testing import MockClock
 from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import LimitReached, ServerNotFound
 from emceepee_trio.model import events
+from emceepee_trio.model.intake import finished
 from emceepee_trio.model.states import BackendState, QuestionState
 from emceepee_trio.session.manager import open_sessions
 from emceepee_trio.session.session import Session
@@ -51,7 +52,9 @@ async def test_logs_are_kept_and_wake_nobody(autojump_clock: MockClock) -> None:
         session.logged("x", "protocol", "error", {"a": 1}, "root")
         assert not session.events.has_pending
         assert session.events.triggers.last == 0
-        ((entry,), dropped) = session.buffers.take_logs(lambda _: True, None, 10, clear=True)
+        ((entry,), dropped) = finished(
+            session.buffers.take_logs(lambda _: True, None, 10, clear=True)
+        )
         assert (entry.source, entry.level, entry.logger, entry.data) == (
             "protocol", "error", "root", {"a": 1}
         )  # fmt: skip
