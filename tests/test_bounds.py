@@ -37,20 +37,25 @@ from emceepee_trio.backend.catalog import Catalog
 from emceepee_trio.backend.client import Negotiated
 from emceepee_trio.backend.connect import UNREAD
 from emceepee_trio.backend.cookies import FewCookies
+from emceepee_trio.backend.event_stream import LONGEST_ID, EventStream
 from emceepee_trio.backend.process import TEXT_LINE, open_process
 from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.commands import remote
 from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached
-from emceepee_trio.front import listen, modern
+from emceepee_trio.front import clients as http_clients
+from emceepee_trio.front import listen, log_messages, modern, token_file
 from emceepee_trio.front.http1 import MAX_HEAD
+from emceepee_trio.front.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
+from emceepee_trio.model import forms, intake
 from emceepee_trio.model.intake import DEPTH, DIGITS, Measure
 from emceepee_trio.model.lenient import NAMED, SPELLED
 from emceepee_trio.model.problems import TOLD
 from emceepee_trio.model.strict import MISTAKES
 from emceepee_trio.session import buffers, questions, timers
+from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.tools import resources
 from emceepee_trio.tools.registry import STRANGERS
 from full_pipe import full_pipe
@@ -261,6 +266,18 @@ async def unanswered(here: Here) -> None:
         held[0][1].answer("x")
         await held[0][0].complete()
         assert "result" in await there.client.request("ping").answer()
+
+
+@tries("front.clients.BACKLOG")
+async def unread_messages(here: Here) -> None:
+    here.monkeypatch.setattr(http_clients, "BACKLOG", 3)
+    async with open_world() as world:
+        client = await world.joined(BATCHING)
+        told = {"jsonrpc": "2.0", "method": "notifications/x"}
+        status, error = await client.post([told] * 4).error()
+        assert status == 503
+        assert "3 messages" in error["message"]
+        assert "result" in await client.request("ping").answer()
 
 
 @tries("model.strict.MISTAKES")
@@ -508,6 +525,60 @@ async def streams(here: Here) -> None:
     assert "stream_eviction" in here.log()
 
 
+@tries("session.events.TRIGGERS")
+async def triggers(here: Here) -> None:
+    async with session() as there:
+        await there.bad(*[notice(n=n) for n in range(TRIGGERS + 5)])
+        (events,) = [each.events for each in there.world.manager.sessions()]
+        assert len(events.triggers.after(0)) == TRIGGERS
+
+
+@tries("front.streams.FLOOD")
+async def flooded(here: Here) -> None:
+    mock_clock().autojump_threshold = 0
+    streams, waited = Streams("x", keep=2), []
+    stream = streams.new()
+    for said in (3, 2 * FLOOD + 1):
+        reader = stream.open_reader()
+        for n in range(said):
+            streams.add(stream, str(n))
+        began = trio.current_time()
+        await streams.wait_for_room()
+        waited.append(round(trio.current_time() - began))
+        assert not reader.is_current
+    assert waited == [WRITER_PATIENCE, 0]
+    assert "slow_reader_dropped" in here.log()
+
+
+@tries("front.modern.BACKLOG")
+async def slow_modern_reader(here: Here) -> None:
+    exchange = modern._Exchange(1)
+    for n in range(modern.BACKLOG + 5):
+        await exchange.notify("x", {"n": n})
+    assert len(exchange.said) == modern.BACKLOG
+    assert json.loads(exchange.said[0])["params"] == {"n": 5}
+
+
+@tries("front.log_messages.BACKLOG")
+async def slow_log_reader(here: Here) -> None:
+    kept, over, read = buffers.Buffers(10, 1000, 1000), trio.Event(), trio.Event()
+    told: list[Any] = []
+
+    async def notify(_: str, params: Any) -> None:
+        await read.wait()
+        told.append(params["data"])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log_messages.LogMessages(kept).run, notify, over)
+        await wait_all_tasks_blocked()
+        for n in range(log_messages.BACKLOG + 5):
+            kept.log(buffers.Logged("s", "protocol", "info", None, n, "now"))
+        read.set()
+        await wait_all_tasks_blocked()
+        over.set()
+    assert told == list(range(5, log_messages.BACKLOG + 5))
+
+
 # -- what servers do ------------------------------------------------------------------------------
 
 
@@ -566,6 +637,42 @@ async def unread(here: Here) -> None:
         assert f"did not read {UNREAD} answers" in json.dumps(told)
 
 
+@tries("model.intake.OUTLINES")
+async def outlined(here: Here) -> None:
+    said = ",".join(f'{{"id":{n},"method":"x"}}' for n in range(intake.OUTLINES + 5))
+    found = intake.finished(intake.outlines(f"[{said}]".encode()))
+    assert [each["id"] for each in found] == list(range(intake.OUTLINES))
+
+
+@tries("backend.client.OUTBOX")
+async def courtesies(here: Here) -> None:
+    told: list[str] = []
+
+    async def notify(method: str, _: object) -> None:
+        told.append(method)
+        await trio.lowlevel.checkpoint()
+
+    agreed = Negotiated("2025-11-25", {}, {}, None)
+    dispatcher: Any = SimpleNamespace(notify=notify)
+    ours = client.Client(dispatcher, cast(Any, None), agreed, cast(Any, None))
+    for n in range(client.OUTBOX + 5):
+        ours.notify(str(n))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.deliver_outbox)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert told == [str(n) for n in range(client.OUTBOX)]
+
+
+@tries("backend.event_stream.LONGEST_ID")
+async def event_id(here: Here) -> None:
+    for size, is_kept in ((LONGEST_ID, True), (LONGEST_ID + 1, False)):
+        (event,) = EventStream(10_000).feed(b"id: " + b"x" * size + b"\ndata: x\n\n")
+        assert event is not None
+        assert event.data == b"x"
+        assert bool(event.head) is is_kept
+
+
 @tries("backend.client.ASKED", "backend.client.ROUNDS")
 async def asked(here: Here) -> None:
     here.monkeypatch.setattr(client, "ROUNDS", 3)
@@ -617,6 +724,26 @@ async def many_questions(here: Here) -> None:
         await wait_all_tasks_blocked()
         answers = [said for said in there.play.heard if "method" not in said]
         assert "limits.questions_bytes" in answers[0]["error"]["message"]
+
+
+@tries("model.forms.STEPS", "model.forms.PATTERNS", "model.forms.TOLD")
+async def forms_looked_at(here: Here) -> None:
+    form: Json = {"properties": {"a": {"items": {"type": "string"}}}}
+    async with session() as there:
+        asked = {**question(1), "params": {"message": "?", "requestedSchema": form}}
+        await there.bad(asked)
+        (open_one,) = (await there.says("get_elicitations"))["elicitations"]
+        named = {"request_id": open_one["requestId"], "action": "accept"}
+        wrong = {"a": [1] * 100}
+        error = (await there.call("respond_to_elicitation", **named, content=wrong)).error
+        assert len(error["details"]["problems"]) == forms.TOLD
+        too_many = {"a": ["x"] * forms.STEPS + [1]}
+        await there.says("respond_to_elicitation", **named, content=too_many)
+        assert "elicitation_schema_unusable" in here.log()
+    form = {"properties": {"a": {"items": {"pattern": "^a$"}}}}
+    for right, told in ((forms.PATTERNS - 1, 1), (forms.PATTERNS, 0)):
+        found = forms.mismatches(form, {"a": ["a"] * right + ["b"]})
+        assert len(intake.finished(found)) == told
 
 
 @tries("session.questions.CLOSED")
@@ -874,6 +1001,15 @@ async def config(here: Here) -> None:
     path.write_bytes(b" " * bounds.MAX_CONFIG_BYTES + b"{}")
     with pytest.raises(ConfigError, match=str(bounds.MAX_CONFIG_BYTES)):
         load(path)
+
+
+@tries("front.token_file.LONGEST")
+async def token(here: Here) -> None:
+    path = here.folder / "token"
+    path.write_text("x" * (token_file.LONGEST + 1))
+    path.chmod(0o600)
+    with pytest.raises(token_file.BadToken, match=r"no token|cannot read"):
+        token_file.read_token(path)
 
 
 @tries("commands.remote.MAX_ANSWER")

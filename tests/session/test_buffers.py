@@ -220,7 +220,8 @@ def test_however_many_servers_have_said_something_others_have_their_turn() -> No
         found: list[Logged] = []
 
         def step(
-            steps: Steps[tuple[list[Logged], int]] = steps, found: list[Logged] = found
+            steps: Steps[tuple[list[Logged], int]] = steps,
+            found: list[Logged] = found,
         ) -> None:
             try:
                 next(steps)
