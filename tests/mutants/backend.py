@@ -196,8 +196,8 @@ BACKEND = (
     mutant(
         "a redirect leads to another server",
         "backend/http.py",
-        "                await self._noting.turn(request, None)\n",
-        "                await self._noting.turn(request, None)\n"
+        "                await self._noting.turn(request, post)\n",
+        "                await self._noting.turn(request, post)\n"
         '                options["follow_redirects"] = True\n',
         "backend/test_failures.py::test_a_redirect_to_somewhere_else_is_not_followed",
     ),

@@ -50,8 +50,8 @@ SLOW = (
     mutant(
         "every cookie of a server is kept",
         "backend/cookies.py",
-        "if len(self) < MAX_COOKIES or",
-        "if self is not None or",
+        "if len(known) < MAX_COOKIES or",
+        "if known is not None or",
         "backend/test_cookies.py::test_no_more_than_some_are_kept_and_the_first_can_still_be_replaced",
     ),
 )
