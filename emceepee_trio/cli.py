@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from .commands import output
 from .commands.options import Usage
@@ -18,7 +19,12 @@ COMMANDS = {
     "demo": "a guided tour in ten seconds, with a built-in demo server",
     "check": "validate a configuration file; every problem with its path",
     "call": "call one tool and print its result",
+    "tools": "what tools there are",
+    "servers": "what servers there are, and whether they work",
+    "logs": "what servers log",
     "status": "sessions, servers, tasks and open questions of a running daemon",
+    "sessions": "who is connected to a running daemon",
+    "completion": "print a script that completes commands and options for bash, zsh or fish",
 }
 """Each a module that is imported when it is asked for: some start often, and have to be small."""
 
@@ -29,9 +35,21 @@ class _Parser(argparse.ArgumentParser):
     def print_help(self, file: object = None) -> None:
         say(self.format_help().rstrip())
 
-    def error(self, message: str) -> None:  # type: ignore[override]  # it does not return
+    def error(self, message: str) -> NoReturn:
         complain(f"{self.prog}: {message} (try {self.prog} --help)")
         raise SystemExit(2)
+
+    def unknown(self, words: Sequence[str]) -> NoReturn:
+        """What nobody takes, and what may have been meant."""
+        from .model.problems import did_you_mean
+
+        hints = ""
+        if option := next((word for word in words if word.startswith("-")), None):
+            instead: Mapping[str, str] = self.get_default("instead") or {}
+            name = option.partition("=")[0]
+            known = [each for action in self._actions for each in action.option_strings]
+            hints = f"; use {instead[name]}" if name in instead else did_you_mean(name, known)
+        self.error(f"unrecognized arguments: {' '.join(words)}{hints}")
 
 
 class _Version(argparse.Action):
@@ -65,17 +83,28 @@ def _run(argv: Sequence[str] | None) -> int:
         description="One MCP connection to every MCP server.",
         epilog="See `emceepee COMMAND --help`.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print it and exit")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print it and exit")
+    subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
     words = sys.argv[1:] if argv is None else argv
     asked = next((word for word in words if not word.startswith("-")), None)
-    for name, does in COMMANDS.items():
-        command = subparsers.add_parser(name, help=does, description=does)
-        if name == asked:
-            module = import_module(f".commands.{name}", __package__)
-            module.add_arguments(command)
-            command.set_defaults(run=module.run)
-    options = parser.parse_args(words)
+    if asked is not None and asked not in COMMANDS:
+        from .model.problems import did_you_mean
+
+        parser.error(f"no command {asked!r}{did_you_mean(asked, COMMANDS)}")
+    commands = {
+        name: subparsers.add_parser(name, help=does, description=does)
+        for name, does in COMMANDS.items()
+    }
+    if not words:
+        parser.print_help()
+        return 0
+    for name in COMMANDS if asked == "completion" else [asked] if asked else []:
+        module = import_module(f".commands.{name}", __package__)
+        module.add_arguments(commands[name])
+        commands[name].set_defaults(run=module.run, commands=commands)
+    options, strangers = parser.parse_known_args(words)
+    if strangers or asked is None:
+        (commands[asked] if asked else parser).unknown(strangers)
     try:
         status: int = options.run(options)
     except Usage as error:

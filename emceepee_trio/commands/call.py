@@ -15,7 +15,7 @@ from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS, MIB
 from . import shell
 from .options import Usage
 from .output import complain, say
-from .shell import Asked, Refused, answer, error_of, in_words, json_of
+from .shell import Asked, Refused, answer, error_of, in_words, json_of, tools_of
 
 LONGEST = 16 * MIB
 """Characters of arguments in a file."""
@@ -189,14 +189,11 @@ def _types(schema: Any) -> set[str]:
 
 async def _schema(asked: Asked, server: str, tool: str) -> Mapping[str, Any]:
     """What the tool takes, as its server says."""
-    pattern = f"^{re.escape(tool)}$"
-    said = answer(
-        await asked.call("list_tools", {"server": server, "tool": pattern, "detail": "full"})
-    )
-    for entry in said.get("tools", ()):
-        if (entry.get("server"), entry.get("name")) == (server, tool):
-            schema = entry.get("inputSchema")
-            return schema if isinstance(schema, dict) else {}
+    found, _ = await tools_of(asked, server=server, tool=f"^{re.escape(tool)}$", detail="full")
+    for entry in found.get(server, ()):
+        if entry.get("name") == tool and isinstance(entry.get("inputSchema"), dict):
+            schema: Mapping[str, Any] = entry["inputSchema"]
+            return schema
     return {}  # then the call tells what is wrong
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_log_options(parser: argparse.ArgumentParser, *, style: str = "json") -> None:
+    style = "text" if sys.stderr.isatty() else style
     parser.add_argument("--log-format", choices=["json", "text"], default=style)
     parser.add_argument("--log-level", choices=["debug", "info", "warn", "error"], default="warn")
 
@@ -30,6 +32,13 @@ def add_state_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state-dir", type=Path, metavar="D", help="where the daemon's token is, as for serve"
     )
+
+
+def add_url_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url", metavar="U", help=f"of the daemon, or unix:PATH; default http://{HOST}:$PORT"
+    )
+    add_state_option(parser)
 
 
 def default_port(environ: Mapping[str, str] = os.environ) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from collections.abc import Iterable, Sequence
 
 from ..model.show import escaped, in_ascii
 
@@ -62,6 +63,16 @@ def say(text: str = "") -> None:
     except OSError as error:
         raise CannotWrite from error
     flush()
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of columns, for people."""
+    # What a client calls itself, and what servers report, may hold anything; one line each.
+    cells = [[title.upper() for title in titles]]
+    cells += ([escaped(str(cell)) for cell in row] for row in rows)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
+    return [line.rstrip() for line in lines]
 
 
 def flush() -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
+import trio
 
 from ..backend.backend import Backend
 from ..config import LOCAL, Config
@@ -16,6 +17,7 @@ from ..session.session import Session
 from ..tools import all_tools
 from ..tools.registry import TOOLS, Request
 from ..tools.response import error_reply
+from .shell import PAUSE
 
 
 @attrs.frozen
@@ -39,6 +41,9 @@ class Own:
         for backend in list(self.session.backends.values()):
             if server in (None, backend.server.name):
                 await self._connected(backend)
+
+    async def pause(self) -> None:
+        await trio.sleep(PAUSE)
 
     async def _connected(self, backend: Backend) -> None:
         try:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
+import shlex
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import logs
+from ..config import OUR_NAME, Config, default_path
+from ..front.token_file import VARIABLE
 from ..sources import Sources
 from . import output
 from .common import keep_imported, read_config
@@ -19,6 +23,20 @@ from .output import CannotWrite, complain, say
 if TYPE_CHECKING:
     from ..daemon import Settings
     from ..front.binds import Bind, Bound
+
+
+SHOWN = 20
+"""Names of servers that are printed."""
+
+ENTRIES = ("json", "claude-code", "codex", "vscode")
+"""Clients that have words of their own for an entry; the others take the first."""
+
+INSTEAD = {
+    "--port": f"--bind {HOST}:PORT",
+    "--host": f"--bind HOST:{PORT}",
+    "--token": f"--token-file F, or ${VARIABLE}",
+}
+"""Options that others have, and what is meant here."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="default: $STATE_DIRECTORY or $XDG_STATE_HOME/emceepee",
     )
+    parser.add_argument(
+        "--print-entry",
+        choices=ENTRIES,
+        metavar="CLIENT",
+        help=f"print only what to add to a client, as that takes it: {', '.join(ENTRIES)}",
+    )
     add_log_options(parser)
-    parser.set_defaults(log_level="info")
+    parser.set_defaults(log_level="info", instead=INSTEAD)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     keep_imported()
     try:
         raise_limit()
-        trio.run(run_daemon, binds, read, _announce)
+        trio.run(run_daemon, binds, read, partial(_announce, options))
     except (BadToken, CannotListen, Insecure) as error:
         complain(f"emceepee serve: {error}")
         return 1
@@ -93,28 +117,32 @@ def _binds(asked: Sequence[str]) -> list[Bind]:
     return binds or [Tcp(HOST, port)]
 
 
-def _announce(settings: Settings, sockets: Sequence[Bound]) -> None:
+def _announce(options: argparse.Namespace, settings: Settings, sockets: Sequence[Bound]) -> None:
     """The endpoint, and what to paste into a client; or a line in the log that nobody heard it."""
     try:
-        say("\n".join(_announcement(settings, sockets)))
+        said = _announcement if options.print_entry is None else _entry_alone
+        say("\n".join(said(options, settings, sockets)))
     except CannotWrite as error:
         # A daemon is for those who connect, and who starts it may have no use for its words.
         reason = output.give_up(error) or "nobody reads standard output"
         logs.write("warn", "not_announced", reason=reason)
 
 
-def _announcement(settings: Settings, sockets: Sequence[Bound]) -> Iterator[str]:
+def _announcement(
+    options: argparse.Namespace, settings: Settings, sockets: Sequence[Bound]
+) -> Iterator[str]:
     yield "emceepee listens on"
     for bound in sockets:
         yield f"  {bound}" if bound.is_unix else f"  http://{bound}/mcp"
+    yield _configuration(options, settings.config)
     url = next((bound.url for bound in sockets if bound.url), None)
     if url is None:
         yield "\nA client reaches it as http://localhost/mcp through that socket."
     else:
         yield "\nAdd it to a client; another client gets another session name:\n"
         yield snippet(url, settings)
-        yield "\nWhere several windows read one entry, each gets a session of its own with"
-        yield f"  emceepee stdio --connect {url}"
+        yield "\nor by a command of the client's own (--print-entry vscode has that of VS Code):\n"
+        yield from (f"  {entry(name, url, settings)}" for name in ("claude-code", "codex"))
     if (credentials := settings.credentials) is not None:
         if credentials.minted is not None:
             yield f"\nThe token is new and is not shown again. It is in {credentials.where}."
@@ -122,12 +150,55 @@ def _announcement(settings: Settings, sockets: Sequence[Bound]) -> Iterator[str]
             yield f"\nThe token is in {credentials.where}."
 
 
+def _configuration(options: argparse.Namespace, config: Config) -> str:
+    """Where it comes from, and which servers it names."""
+    found = options.config
+    where = f"of {found}" if found is not None else f"without a configuration ({default_path()})"
+    servers = [f"{s.name} (disabled)" if s.disabled else s.name for s in config.servers]
+    count = f"{len(servers)} server{'s' * (len(servers) != 1)}" if servers else "no servers"
+    more = len(servers) - SHOWN
+    names = [*servers[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
+    return f"{count} {where}" + (f": {', '.join(names)}" if names else "")
+
+
+def _entry_alone(
+    options: argparse.Namespace, settings: Settings, sockets: Sequence[Bound]
+) -> Iterator[str]:
+    url = next((bound.url for bound in sockets if bound.url), None)
+    if url is None:
+        logs.write("warn", "no_entry", reason="clients have no URL for a Unix socket")
+    else:
+        yield entry(options.print_entry, url, settings)
+
+
 def snippet(url: str, settings: Settings) -> str:
     """An entry for the configuration of a client, with a session name of its own."""
-    entry: dict[str, object] = {
+    return json.dumps({"mcpServers": {OUR_NAME: _entry(url, settings)}}, indent=2)
+
+
+def entry(client: str, url: str, settings: Settings) -> str:
+    """The same as that *client* takes it."""
+    said = _entry(url, settings)
+    token = said.get("headers", {}).get("Authorization")
+    match client:
+        case "claude-code":
+            words = ["claude", "mcp", "add", "--transport", "http", OUR_NAME, said["url"]]
+            return shlex.join([*words, *(("--header", f"Authorization: {token}") if token else ())])
+        case "codex":
+            words = ["codex", "mcp", "add", OUR_NAME, "--url", said["url"]]
+            # It takes no token, but the name of a variable with one.
+            return shlex.join([*words, *(("--bearer-token-env-var", VARIABLE) if token else ())])
+        case "vscode":
+            return shlex.join(["code", "--add-mcp", json.dumps({"name": OUR_NAME, **said})])
+        case _:
+            return snippet(url, settings)
+
+
+def _entry(url: str, settings: Settings) -> dict[str, Any]:
+    said: dict[str, Any] = {
         "type": "http",
         "url": f"{url}/mcp?session={secrets.token_hex(4)}",
     }
     if (credentials := settings.credentials) is not None:
-        entry["headers"] = {"Authorization": f"Bearer {credentials.minted or 'TOKEN'}"}
-    return json.dumps({"mcpServers": {"emceepee": entry}}, indent=2)
+        said["headers"] = {"Authorization": f"Bearer {credentials.minted or 'TOKEN'}"}
+    return said

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -16,7 +17,6 @@ import attrs
 from .. import logs
 from ..config import Config
 from ..model.problems import did_you_mean
-from ..model.show import escaped
 from .common import read_config
 from .options import Usage, add_config_options, add_log_options, add_state_option
 from .output import complain
@@ -29,6 +29,10 @@ CONTEXT = ("pending_client_action", "events_since_last_response")
 
 SETTLE_MS = 1000
 """How long we wait at once for what a daemon's servers become."""
+
+
+PAUSE = 0.5
+"""Seconds between two looks at logs."""
 
 
 class Refused(Exception):
@@ -44,6 +48,10 @@ class Asked(Protocol):
 
     async def settled(self, server: str | None) -> None:
         """Wait until the server, or each of them, is connected or is known not to be."""
+        ...
+
+    async def pause(self) -> None:
+        """Wait for a moment, before we look again for what nobody tells."""
         ...
 
 
@@ -142,6 +150,9 @@ class _Remote:
                 return
             await self.call("await_activity", {"timeout_ms": SETTLE_MS})
 
+    async def pause(self) -> None:
+        time.sleep(PAUSE)  # noqa: ASYNC251 - nothing else is here that could go on
+
 
 def json_of(block: Any) -> dict[str, Any]:
     """The object in a block of text, or an empty one."""
@@ -193,15 +204,21 @@ def in_words(error: Mapping[str, Any]) -> str:
     return "".join(kept)
 
 
+async def tools_of(asked: Asked, **which: str) -> tuple[dict[str, list[Any]], list[Any]]:
+    """The tools of each server that *which* finds, as list_tools does, and what others lack."""
+    found: dict[str, list[Any]] = {}
+    errors: dict[str, Any] = {}
+    cursor: dict[str, str] = {}
+    while True:
+        said = answer(await asked.call("list_tools", which | cursor))
+        for each in said.get("tools", ()):
+            found.setdefault(each["server"], []).extend(each["tools"])
+        errors |= {each["server"]: each["error"] for each in said.get("errors", ())}
+        if not said.get("cursor"):
+            return found, list(errors.items())
+        cursor = {"cursor": said["cursor"]}
+
+
 def refused(options: argparse.Namespace, why: Refused) -> int:
     complain(f"emceepee {options.command}: {why}")
     return 1
-
-
-def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    # What a client calls itself, and what servers report, may hold anything; one line each.
-    cells = [[title.upper() for title in titles]]
-    cells += ([escaped(str(cell)) for cell in row] for row in rows)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
-    return [line.rstrip() for line in lines]

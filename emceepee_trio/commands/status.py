@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ..model.show import escaped
 from ..model.wire import loads
-from .options import HOST, add_state_option, default_port
-from .output import complain, say
+from .options import HOST, add_url_option, default_port
+from .output import complain, say, table
 from .remote import Daemon, NoAnswer, body_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--url", metavar="U", help=f"of the daemon, or unix:PATH; default http://{HOST}:$PORT"
-    )
+    add_url_option(parser)
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
-    add_state_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    return tell(options, _indented if options.json else _table)
+
+
+def tell(options: argparse.Namespace, show: Callable[[str, dict[str, Any]], str]) -> int:
+    """What the daemon says of itself, as *show* puts it."""
     url = options.url or f"http://{HOST}:{default_port()}"
     try:
-        said = _ask(Daemon.find(url, options.state_dir), _indented if options.json else _table)
+        said = _ask(Daemon.find(url, options.state_dir), show)
     except NoAnswer as error:
-        complain(f"emceepee status: {error}")
+        complain(f"emceepee {options.command}: {error}")
         return 1
     say(said)
     return 0
@@ -79,7 +80,7 @@ def _table(url: str, status: dict[str, Any]) -> str:
     if not sessions:
         return "\n".join([*lines, "no sessions"])
     named = ("session", "principal", "client")
-    lines += _columns(
+    lines += table(
         (*named, *ITEMS),
         [[s[key] for key in named] + [len(s[key]) for key in ITEMS] for s in sessions],
     )
@@ -90,14 +91,5 @@ def _table(url: str, status: dict[str, Any]) -> str:
             for item in s[part]
         ]
         if rows:
-            lines += ["", *_columns(("session", *columns), rows)]
+            lines += ["", *table(("session", *columns), rows)]
     return "\n".join(lines)
-
-
-def _columns(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    # What a client calls itself, and what servers report, may hold anything; one line each.
-    cells = [[title.upper() for title in titles]]
-    cells += ([escaped(str(cell)) for cell in row] for row in rows)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
-    return [line.rstrip() for line in lines]

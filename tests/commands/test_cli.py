@@ -11,9 +11,16 @@ from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS, main
 
 
-def test_the_version_is_told() -> None:
-    told = run("--version")
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_told(option: str) -> None:
+    told = run(option)
     assert (told.returncode, told.stdout, told.stderr) == (0, f"{version('emceepee-trio')}\n", "")
+
+
+def test_without_a_command_help_is_printed() -> None:
+    told = run()
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == run("--help").stdout
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
@@ -29,9 +36,13 @@ def test_help_is_everywhere(command: tuple[str, ...], capsys: pytest.CaptureFixt
 
 
 WRONG = {
-    (): "COMMAND",
-    ("sing",): "sing",
-    ("stdio", "--confg", "x"): "--confg",
+    ("sing",): "no command 'sing'",
+    ("srve",): "no command 'srve', did you mean \"serve\"?",
+    ("--vresion",): 'unrecognized arguments: --vresion, did you mean "--version"?',
+    ("stdio", "--confg", "x"): '--confg x, did you mean "--config"?',
+    ("serve", "--port", "8081"): "--port 8081; use --bind 127.0.0.1:PORT",
+    ("serve", "--prot=8081"): "--prot=8081",
+    ("completion", "ksh"): "ksh",
     ("stdio", "--log-level", "loud"): "loud",
     ("stdio", "--config"): "--config",
     ("check", "a", "b"): "b",

@@ -135,6 +135,21 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         yield found
 
 
+def test_it_says_which_servers_and_entries_of_clients(daemon: Serving) -> None:
+    assert re.search(r"^(1 server|no servers) (of|without)", daemon.printed, re.MULTILINE)
+    url = re.escape(daemon.url)
+    assert re.search(
+        rf"claude mcp add --transport http emceepee '{url}/mcp\?session=\w+'"
+        rf" --header 'Authorization: Bearer \S+'",
+        daemon.printed,
+    )
+    assert re.search(
+        rf"codex mcp add emceepee --url '{url}/mcp\?session=\w+'"
+        rf" --bearer-token-env-var EMCEEPEE_TOKEN",
+        daemon.printed,
+    )
+
+
 def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:
     entry = daemon.entry
     assert entry["type"] == "http"
