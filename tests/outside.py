@@ -6,6 +6,7 @@ are installed into a folder of the test's, from the exact versions that are name
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -14,15 +15,20 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import attrs
 import pytest
+
+Json = dict[str, Any]
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
 SDK_2 = "@modelcontextprotocol/client@2.4.0"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.327"
+CODEX = "@openai/codex@0.169.0"
+GEMINI = "@google/gemini-cli@0.61.0"
 NODE_SINCE = (22, 19)
 """What the packages ask for."""
 NODE = "22.23.3"
@@ -82,6 +88,19 @@ class Npm:
         )
         assert not check or done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done
+
+    def drive(self, script: str, *args: str) -> Json:
+        """What a script of ours in the folder reports."""
+        report: Json = json.loads(self.run([self.node, script, *args]).stdout)
+        return report
+
+
+def inspect(npm: Npm, url: str, era: str, *options: str) -> Json:
+    """What the Inspector gets."""
+    command = [*npm.program("inspector"), "--cli", "--server-url", url]
+    chosen = ("--transport", "http", "--protocol-era", era, "--format", "json")
+    result: Json = json.loads(npm.run([*command, *chosen, *options]).stdout)["result"]
+    return result
 
 
 def install(folder: Path, *packages: str) -> Npm:

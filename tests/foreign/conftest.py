@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from fake_backends import demo, raw
 from outside import INSPECTOR, SDK_1, SDK_2, Npm, install
+from served import Daemon, serve
 
 HERE = Path(__file__).parent
 
@@ -20,3 +23,12 @@ def npm() -> Iterator[Npm]:
         for script in HERE.glob("*.mjs"):
             shutil.copy(script, folder)
         yield npm
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    folder = tmp_path_factory.mktemp("served")
+    config = folder / "config.json"
+    config.write_text(json.dumps({"mcpServers": {"demo": demo(), "raw": raw()}}), "utf-8")
+    with serve(folder, "--no-auth", "--config", str(config)) as daemon:
+        yield daemon

@@ -5,35 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emceepee_trio.tools import all_tools
-from fake_backends import demo, raw
-from outside import Npm
-from served import Daemon, serve
+from outside import Npm, inspect
+from served import Daemon
 
 Json = dict[str, Any]
 
 TOOLS = [tool.name for tool in all_tools()]
 LATEST, MODERN = "2025-11-25", "2026-07-28"
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    folder = tmp_path_factory.mktemp("served")
-    config = folder / "config.json"
-    config.write_text(json.dumps({"mcpServers": {"demo": demo(), "raw": raw()}}), "utf-8")
-    with serve(folder, "--no-auth", "--config", str(config)) as daemon:
-        yield daemon
-
-
-def drive(npm: Npm, script: str, *args: str) -> Json:
-    report: Json = json.loads(npm.run([npm.node, script, *args]).stdout)
-    return report
 
 
 def check_basics(report: Json, version: str) -> None:
@@ -74,7 +58,7 @@ def check_rejoined(report: Json) -> None:
 def test_sdk_1_lists_calls_resumes_a_broken_stream_and_joins_its_session_again(
     npm: Npm, daemon: Daemon, tmp_path: Path
 ) -> None:
-    report = drive(npm, "sdk1.mjs", daemon.url, str(tmp_path / "now"))
+    report = npm.drive("sdk1.mjs", daemon.url, str(tmp_path / "now"))
     check_basics(report, LATEST)
     check_resumed(report["resumed"])
     check_rejoined(report["rejoined"])
@@ -83,27 +67,27 @@ def test_sdk_1_lists_calls_resumes_a_broken_stream_and_joins_its_session_again(
 def test_sdk_2_lists_calls_resumes_a_broken_stream_and_joins_its_session_again(
     npm: Npm, daemon: Daemon, tmp_path: Path
 ) -> None:
-    report = drive(npm, "sdk2.mjs", "legacy", daemon.url, str(tmp_path / "now"))
+    report = npm.drive("sdk2.mjs", "legacy", daemon.url, str(tmp_path / "now"))
     check_basics(report, LATEST)
     check_resumed(report["resumed"])
     check_rejoined(report["rejoined"])
 
 
 def test_sdk_2_finds_that_we_are_modern(npm: Npm, daemon: Daemon) -> None:
-    check_basics(drive(npm, "sdk2.mjs", "auto", daemon.url), MODERN)
+    check_basics(npm.drive("sdk2.mjs", "auto", daemon.url), MODERN)
 
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", LATEST), ("auto", MODERN)])
 def test_sdk_2_over_stdio(npm: Npm, mode: str, version: str) -> None:
     command = (sys.executable, "-m", "emceepee_trio", "stdio", "--demo")
-    check_basics(drive(npm, "sdk2.mjs", mode, *command), version)
+    check_basics(npm.drive("sdk2.mjs", mode, *command), version)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_lists_our_tools_and_finds_their_schemas_portable(
     npm: Npm, daemon: Daemon, era: str
 ) -> None:
-    listed = inspect(npm, daemon, era, "--method", "tools/list", "--strict")
+    listed = inspect(npm, daemon.url, era, "--method", "tools/list", "--strict")
     assert [tool["name"] for tool in listed["tools"]] == TOOLS
 
 
@@ -111,13 +95,6 @@ def test_the_inspector_lists_our_tools_and_finds_their_schemas_portable(
 def test_the_inspector_calls_a_tool_of_a_server(npm: Npm, daemon: Daemon, era: str) -> None:
     arguments = {"server": "demo", "tool": "slow", "args": {"seconds": 0.2, "steps": 2}}
     which = ("--tool-name", "execute_tool", "--tool-args-json", json.dumps(arguments))
-    called = inspect(npm, daemon, era, "--method", "tools/call", *which)
+    called = inspect(npm, daemon.url, era, "--method", "tools/call", *which)
     assert called["isError"] is False
     assert called["content"][0] == {"type": "text", "text": "done after 0.2 s in 2 steps"}
-
-
-def inspect(npm: Npm, daemon: Daemon, era: str, *options: str) -> Json:
-    command = [*npm.program("inspector"), "--cli", "--server-url", daemon.url]
-    chosen = ("--transport", "http", "--protocol-era", era, "--format", "json")
-    result: Json = json.loads(npm.run([*command, *chosen, *options]).stdout)["result"]
-    return result
