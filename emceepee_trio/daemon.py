@@ -159,9 +159,13 @@ def resolved(config: Config, sockets: Sequence[Bound]) -> Config:
 
 
 def _security(settings: Settings, sockets: Sequence[Bound]) -> Security:
-    tokens = settings.credentials.tokens if settings.credentials is not None else None
     names = [name for bound in sockets for name in bound.names]
-    return Security.of(settings.config.http, tokens, names)
+    if (credentials := settings.credentials) is None:
+        return Security.of(settings.config.http, None, names)
+    # Elsewhere nobody can look there, and nobody needs to know of it.
+    is_local = bool(sockets) and all(bound.is_local for bound in sockets)
+    where = credentials.where if is_local else None
+    return Security.of(settings.config.http, credentials.tokens, names, where)
 
 
 def _check_secure(settings: Settings, sockets: Sequence[Bound]) -> None:

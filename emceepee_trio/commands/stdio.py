@@ -6,6 +6,7 @@ Imports little at first: of what a session needs, a bridge to a daemon needs not
 from __future__ import annotations
 
 import argparse
+import os
 
 from .options import (
     HOST,
@@ -35,6 +36,11 @@ def run(options: argparse.Namespace) -> int:
         if not is_open(fd):
             complain(f"emceepee stdio: standard {name} is closed")
             return 1
+    if os.isatty(0):
+        complain(
+            "emceepee stdio: this waits for a client that speaks MCP; add it to one, or see "
+            "`emceepee --help` for what you can ask yourself. Ctrl-D ends it"
+        )
     return _serve(options) if options.connect is None else _connect(options)
 
 

@@ -71,9 +71,17 @@ class Security:
     """That we were bound by."""
     _hosts: frozenset[Authority]
     _origins: frozenset[Origin]
+    _where: str | None
+    """Where the token is, if whoever asks is on this machine."""
 
     @classmethod
-    def of(cls, http: Http, tokens: Tokens | None, names: Iterable[str] = ()) -> Security:
+    def of(
+        cls,
+        http: Http,
+        tokens: Tokens | None,
+        names: Iterable[str] = (),
+        where: str | None = None,
+    ) -> Security:
         hosts = map(Authority.parse, http.allowed_hosts)
         origins = map(Origin.parse, http.allowed_origins)
         return cls(
@@ -81,7 +89,12 @@ class Security:
             frozenset(ours for name in names if (ours := spelled(name))),
             frozenset(host for host in hosts if host is not None),
             frozenset(origin for origin in origins if origin is not None),
+            where,
         )
+
+    @property
+    def _where_it_is(self) -> str:
+        return f"it is in {self._where}" if self._where else "`emceepee serve` said where it is"
 
     def admit(self, scope: Scope) -> list[Header]:
         """The headers that a page needs to read our answer, whatever it will be.
@@ -151,7 +164,7 @@ class Security:
         if holder is None:
             raise Refused(
                 401,
-                "the bearer token is missing or wrong; `emceepee serve` said where it is",
+                f"the bearer token is missing or wrong; {self._where_it_is}",
                 headers=[(b"www-authenticate", b"Bearer")],
             )
         return holder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import stat
@@ -148,6 +149,32 @@ def test_it_says_which_servers_and_entries_of_clients(daemon: Serving) -> None:
         rf" --bearer-token-env-var EMCEEPEE_TOKEN",
         daemon.printed,
     )
+
+
+def test_who_has_no_token_is_told_where_it_is(daemon: Serving) -> None:
+    refused = httpx.post(f"{daemon.url}/mcp", json={})
+    assert refused.status_code == 401
+    path = daemon.folder / "state" / "emceepee" / "token"
+    assert path.exists()
+    assert f"it is in {path}" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "vscode", "json"])
+def test_one_entry_alone_is_printed_for_a_client(client: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret-s3cret-s3cret\n")
+    how = ("--bind", "127.0.0.1:0", "--token-file", str(tmp_path / "token"))
+    with serving(tmp_path, *how, "--print-entry", client) as found:
+        url = re.escape(found.url)
+        words = shlex.split(found.printed)
+        assert [word for word in words if re.search(rf"{url}/mcp\?session=\w+", word)]
+        assert found.printed.count("\n") == (1 if client != "json" else 11)
+        if client == "vscode":
+            assert words[:2] == ["code", "--add-mcp"]
+            assert json.loads(words[2])["headers"] == {"Authorization": "Bearer TOKEN"}
+        elif client == "json":
+            assert found.entry["type"] == "http"
+        else:
+            assert words[:4] == [client.partition("-")[0], "mcp", "add", *words[3:4]]
 
 
 def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from emceepee_client import write_config
+import warm
+from emceepee_client import GUARD, write_config
 from emceepee_lines import request, run
 from fake_backends import raw
 
@@ -74,3 +79,45 @@ def test_the_log_is_json_or_text(tmp_path: Path) -> None:
     assert "config_warning" in text.stderr
     quiet = run("stdio", "--config", config, "--log-level", "error", stdin="")
     assert quiet.stderr == ""
+
+
+def test_in_a_terminal_it_says_what_it_is_and_works() -> None:
+    """Input and output are one open file, and input ends by a key."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [*warm.command("emceepee_trio"), "stdio"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with child, os.fdopen(ours, "r+b", buffering=0) as terminal:
+        os.close(theirs)
+        terminal.write(json.dumps(request(1, "initialize", HELLO)).encode() + b"\n")
+        shown = b""
+        while b'"result"' not in shown or not shown.endswith(b"\n"):
+            shown += terminal.read(65536)
+        terminal.write(b"\x04")
+        assert child.wait(GUARD) == 0
+        assert child.stderr is not None
+        (line,) = child.stderr.read().splitlines()
+    assert line.startswith("emceepee stdio: this waits for a client that speaks MCP")
+    assert "emceepee --help" in line
+
+
+def test_input_and_output_may_be_one_socket() -> None:
+    ours, theirs = socket.socketpair()
+    child = subprocess.Popen(
+        [*warm.command("emceepee_trio"), "stdio"],
+        stdin=theirs.fileno(),
+        stdout=theirs.fileno(),
+        stderr=subprocess.PIPE,
+    )
+    with child, ours, ours.makefile("r", encoding="utf-8") as lines:
+        theirs.close()
+        ours.sendall(SESSION.encode())
+        ours.shutdown(socket.SHUT_WR)
+        assert answers(lines.read()).keys() == {1, 2}
+        assert child.wait(GUARD) == 0
+        assert child.stderr is not None
+        assert child.stderr.read() == b""
