@@ -113,7 +113,7 @@ class Recorder:
             raise question.result
         return question.result
 
-    def roots(self) -> list[dict[str, Any]]:
+    def roots(self, server: str) -> list[dict[str, Any]]:
         return self.told_roots
 
 

@@ -104,7 +104,7 @@ class Host(Protocol):
         """
         ...
 
-    def roots(self) -> list[dict[str, Any]]: ...
+    def roots(self, server: str) -> list[dict[str, Any]]: ...
 
 
 @attrs.define(eq=False)
@@ -204,7 +204,7 @@ class Callbacks:
             why = str(self._checked(params, "message")["message"])
             raise MCPError(code=INVALID_REQUEST, message=why)
         if method == "roots/list":
-            return {"roots": self.host.roots()}
+            return {"roots": self.host.roots(self.server)}
         if method == "elicitation/create":
             asked = self._checked(params, "message")
             return await self.host.ask(self.server, "elicitation", asked, abandoned)

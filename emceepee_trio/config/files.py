@@ -25,6 +25,7 @@ from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, SERVERS, SHARED, translate
 from .ourselves import is_us
 from .policy import Allowed, Policy
+from .roots import resolved
 from .server import Lacking, Server
 from .settings import Config
 
@@ -216,6 +217,9 @@ class _Reading:
             if server is not None
         )
         policy = _resolved_policy(config.policy, self.folder, self.environ)
+        if config.roots is not None:
+            roots = tuple(resolved(root, self.folder, self.environ) for root in config.roots)
+            config = attrs.evolve(config, roots=roots)
         self.warnings += [str(attrs.evolve(p, path=f"policy.{p.path}")) for p in policy.doubts()]
         return attrs.evolve(config, servers=made, policy=policy)
 
@@ -362,7 +366,10 @@ def _resolved(server: Server, folder: Path | None, environ: Mapping[str, str]) -
         command = _at_home(command, environ)
         if _is_relative(command):
             command = _from(folder, command)
-    return attrs.evolve(server, cwd=cwd, command=command)
+    roots = server.roots
+    if roots is not None and folder is not None:
+        roots = tuple(resolved(root, folder, environ) for root in roots)
+    return attrs.evolve(server, cwd=cwd, command=command, roots=roots)
 
 
 def _resolved_policy(policy: Policy, folder: Path, environ: Mapping[str, str]) -> Policy:

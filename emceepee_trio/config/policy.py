@@ -91,6 +91,14 @@ class Policy:
         ),
     ] = "restricted"
 
+    roots: Annotated[
+        Literal["allow", "narrow", "deny"] | None,
+        Doc(
+            "Set the roots that servers are told: any; only what is in the configured ones; none. "
+            "If not given: narrow where roots are configured, else allow."
+        ),
+    ] = None
+
     @property
     def allowed(self) -> tuple[Allowed, ...]:
         """The entries of the allowlist, each as an object."""

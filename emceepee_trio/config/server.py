@@ -35,6 +35,7 @@ from .bounds import (
     MINUTE,
     SECOND,
 )
+from .roots import Roots, roots_problems
 
 OUR_NAME = "emceepee"
 """Taken: the events and resources of ours appear under it."""
@@ -125,6 +126,9 @@ class Server:
         ALLOWED,
         Doc("Names or globs of tools that are as if missing, also if they are allowed."),
     ] = ()
+    roots: Annotated[
+        Roots | None, Doc("Folders that it is told to keep to; if not given, those of all.")
+    ] = None
     start: Annotated[
         Literal["eager", "lazy"],
         Doc("Connect when a session begins, or when it first needs the server."),
@@ -178,6 +182,7 @@ class Server:
         for key, patterns in tools.items():
             if (globs := sum(map(is_glob, patterns))) > MAX_ALLOWED_GLOBS:
                 yield Problem(key, f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
+        yield from roots_problems(self.roots)
         yield from self._name_problems()
         if self.url is not None and self.command is not None:
             yield Problem("", "has both a url and a command; it takes exactly one")

@@ -26,6 +26,7 @@ from .bounds import (
     SECOND,
 )
 from .policy import Policy
+from .roots import Roots, roots_problems
 from .server import FEW, NAME, VARIABLES, Server, inheritance_problems
 
 OWN = "token"
@@ -175,6 +176,13 @@ class Config:
     health: Health = attrs.field(factory=Health)
     http: Http = attrs.field(factory=Http)
     policy: Policy = attrs.field(factory=Policy)
+    roots: Annotated[
+        Roots | None,
+        Doc(
+            "Folders that servers are told to keep to: ``file://`` URIs, paths, or objects with "
+            "``uri`` and ``name``; see :doc:`policies`."
+        ),
+    ] = None
     context: Annotated[
         Literal["full", "off"],
         Doc("Whether every response tells what is new, or only await_activity."),
@@ -201,3 +209,4 @@ class Config:
 
     def problems(self) -> Iterator[Problem]:
         yield from inheritance_problems(self.inherit_env)
+        yield from roots_problems(self.roots)

@@ -23,6 +23,7 @@ from ..backend.process import PATIENCE
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
+from ..config.roots import Root, as_roots
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
@@ -34,6 +35,7 @@ from .calls import Calls
 from .events import Events
 from .questions import Questions
 from .registry import not_found
+from .roots import Choice, ToldRoots
 from .sweeper import Sweeper
 from .timers import Timers
 
@@ -78,7 +80,7 @@ class Session:
     idle_since: float = attrs.field(factory=trio.current_time, init=False)
     waiters: int = attrs.field(default=0, init=False)
     """Requests parked in await_activity or get_task_result."""
-    _roots: list[dict[str, Any]] = attrs.field(factory=list, init=False)
+    told_roots: ToldRoots = attrs.field(init=False)
     _running: set[Backend] = attrs.field(factory=set, init=False)
     """Also those without a name: not yet added, or no longer."""
     _requests: int = attrs.field(default=0, init=False)
@@ -112,6 +114,7 @@ class Session:
         self.questions = Questions(
             limits, self.publish, self.new_id, self.wall, self.id, self.calls.heard
         )
+        self.told_roots = ToldRoots(self.config, self._configured_roots)
         self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
         self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
         self.sweeper.keepers = (self.events, self.calls)
@@ -241,12 +244,30 @@ class Session:
     ) -> dict[str, Any]:
         return await self.questions.ask(server, kind, params, abandoned)
 
-    def roots(self) -> list[dict[str, Any]]:
-        return list(self._roots)
+    def roots(self, server: str | None = None) -> list[dict[str, Any]]:
+        """What that server is told, or one of which nothing is configured."""
+        return self.told_roots.of(server)
 
     def set_roots(self, roots: Sequence[Mapping[str, Any]]) -> None:
-        """From now on backends are told these; those that listen are told that they changed."""
-        self._roots = [dict(root) for root in roots]
+        """From now on backends are told these, or what they may be told of them."""
+        chosen = [Root(root["uri"], root.get("name")) for root in roots]
+        self.choose_roots(self.told_roots.choice(chosen)())
+
+    def choose_roots(self, choice: Choice) -> None:
+        """The same, worked out by somebody who could wait for the disk."""
+        self.told_roots.choose(choice)
+        self.tell_roots()
+
+    def _configured_roots(self) -> Mapping[str, tuple[Root, ...]]:
+        """Of the servers that have some of their own."""
+        return {
+            name: as_roots(backend.server.roots)
+            for name, backend in self.backends.items()
+            if backend.server.roots is not None
+        }
+
+    def tell_roots(self) -> None:
+        """Those that listen are told that the roots have changed."""
         for backend in self.backends.values():
             client: Client | None = backend.client
             if client is not None and not client.negotiated.is_modern:

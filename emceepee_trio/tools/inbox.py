@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+
+import trio
 
 from ..config.bounds import MAX_LOGS_RETURNED, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
+from ..config.roots import Root as Folder
 from ..config.server import A_NAME, FEW
 from ..model.fields import Bounds, Doc, Most, Pattern, frozen
 from ..model.problems import Problem
@@ -13,7 +16,7 @@ from ..model.wire import to_snake
 from ..session.buffers import Logged, at_least
 from ..waits.slices import in_slices
 from .asking import ask
-from .registry import ACTS, READS, TOOLS, NoArguments, Request
+from .registry import ACTS, READS, SETS, TOOLS, NoArguments, Request
 from .response import Reply, json_reply, long_reply
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -88,7 +91,14 @@ async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
 
 @TOOLS.tool("The roots that servers are told.", NoArguments, READS)
 async def get_roots(request: Request, _: NoArguments) -> Reply:
-    return json_reply({"roots": request.session.roots()})
+    return _roots(request)
+
+
+def _roots(request: Request) -> Reply:
+    said: dict[str, Any] = {"roots": request.session.roots()}
+    if by_server := request.session.told_roots.by_server():
+        said["by_server"] = by_server
+    return json_reply(said)
 
 
 @frozen
@@ -108,7 +118,15 @@ class SetRoots:
             yield Problem("roots", f"too long: {size} characters, at most {MAX_ROOTS_BYTES}")
 
 
-@TOOLS.tool("Tell servers which folders they may work in.", SetRoots, ACTS)
+@TOOLS.tool(
+    "Tell servers which folders they may work in, instead of those they were told. Where some are "
+    "configured, only within those.",
+    SetRoots,
+    SETS,
+)
 async def set_roots(request: Request, asked: SetRoots) -> Reply:
-    request.session.set_roots([to_snake(root) for root in asked.roots])
-    return json_reply({"roots": request.session.roots()})
+    told = request.session.told_roots
+    chosen = [Folder(root.uri, root.name) for root in asked.roots]
+    # Whatever paths there are, and on whatever disks: nobody else waits for them.
+    request.session.choose_roots(await trio.to_thread.run_sync(told.choice(chosen)))
+    return _roots(request)

@@ -114,6 +114,8 @@ ACTS = {"destructiveHint": False}
 """Changes something, takes nothing away."""
 ENDS = {"destructiveHint": True}
 """Takes something away."""
+SETS = {"destructiveHint": True, "idempotentHint": True}
+"""Puts something in the place of what was there."""
 CALLS = {"openWorldHint": True}
 """Does whatever a server does."""
 

@@ -59,7 +59,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         },
         "health": {"interval_ms": 120_000},
         "http": {"allowed_hosts": (), "allowed_origins": (), "tokens": {}},
-        "policy": {"spawn": None, "spawn_allowlist": (), "network": "restricted"},
+        "policy": {"spawn": None, "spawn_allowlist": (), "network": "restricted", "roots": None},
+        "roots": None,
         "inherit_env": (),
         "context": "full",
         "context_in": "auto",
@@ -79,6 +80,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "disabled": False,
         "allowed_tools": None,
         "denied_tools": (),
+        "roots": None,
         "start": "eager",
         "era": "auto",
         "connect_timeout_ms": 30_000,
@@ -216,6 +218,11 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         (
             {"policy": {"spawn": "allowlist"}},
             'policy.spawn_allowlist: is empty; spawn "deny" says the same more clearly',
+        ),
+        ({"roots": ["https://h/"]}, "roots[0]: expected a folder, or a file:// URI of one"),
+        (
+            {"roots": [{"uri": "file://h/x"}]},
+            "roots[0]: expected a folder, or a file:// URI of one",
         ),
         ({"policy": {"spawn_allowlist": [[]]}}, "policy.spawn_allowlist[0]: is empty"),
         (

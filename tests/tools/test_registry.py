@@ -73,7 +73,7 @@ async def test_annotations_say_what_a_tool_does(connect: Open) -> None:
         # What is gone once it was read, is no mere reading.
         assert {"await_activity", "get_notifications", "get_logs"}.isdisjoint(reading)
         assert ending == {
-            *("remove_server", "cancel_task", "delete_timer"),
+            *("remove_server", "cancel_task", "delete_timer", "set_roots"),
             *("cancel_sampling_request", "cancel_elicitation_request"),
         }
 
