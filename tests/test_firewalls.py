@@ -28,6 +28,7 @@ from emceepee_trio.backend import (
     connect,
     health,
     link,
+    start,
     wishes,
 )
 from emceepee_trio.config import Config, Limits, Server
@@ -447,6 +448,7 @@ PLANTS = [
     Plant(backend, "Link", a_lost_connection, "backend_crashed"),
     Plant(comeback.Comeback, "_find_out", a_lost_connection, "comeback_crashed"),
     Plant(wishes.Wishes, "repeat", an_addition, "wishes_crashed"),
+    Plant(start.Start, "watch", an_addition, "start_crashed"),
     Plant(health.Health, "_next_pause", a_lost_connection, "health_crashed"),
     Plant(client.Client, "check", its_health, "health_crashed"),
     Plant(callbacks.Callbacks, "_heard", a_notification, "notification_crashed"),

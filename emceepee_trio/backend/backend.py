@@ -323,13 +323,23 @@ class Backend:
     async def ask(self, exchange: Callable[[Client], Awaitable[T]]) -> T:
         """Do *exchange* with the client, waiting for it if need be.
 
-        Once more if the server says that it did not run it: it has forgotten our session, and
-        whoever called has nothing to do with that. Nothing else is ever repeated.
+        Once more if it was not run: the server has forgotten our session, or could not even be
+        connected to, and whoever called has nothing to do with that. Nothing else is repeated.
         """
         try:
-            return await exchange(await self.connection())
+            return await exchange(await self._connection_to_ask())
         except NotRun:
-            return await exchange(await self.connection())  # noqa: ASYNC120 - then it is the cancellation that counts
+            return await exchange(await self._connection_to_ask())  # noqa: ASYNC120 - then it is the cancellation that counts
+
+    async def _connection_to_ask(self) -> Client:
+        """Who was there, and cannot be asked any more, has run nothing."""
+        try:
+            return await self.connection()
+        except ConnectFailed as error:
+            if self._before is None or self.server.transport == "stdio":
+                raise
+            details = {**(error.details or {}), "may_have_run": False}
+            raise ConnectFailed(error.message, details) from None
 
     async def reconnect(self) -> Client:
         """A new connection: for a url beside the old one, for a child after its end.
@@ -381,6 +391,23 @@ class Backend:
         with trio.move_on_after(self.config.limits.execute_timeout_ms / 1000):
             return await link.listening.follow()
         raise TimeoutError(f"server {self.server.name!r} did not acknowledge the subscription")
+
+    @property
+    def is_wanted(self) -> bool:
+        """Somebody waits for it."""
+        return self._wanted.is_set()
+
+    @property
+    def starting(self) -> str | None:
+        """What there is to say of a program that has not answered yet, to whoever waits for it."""
+        start = self._link.start if self._link is not None else None
+        return start.describe() if start is not None else None
+
+    @property
+    def starting_still(self) -> str | None:
+        """The same to everybody, if it takes long."""
+        start = self._link.start if self._link is not None else None
+        return start.describe() if start is not None and start.takes_long else None
 
     @property
     def process(self) -> Process | None:

@@ -118,6 +118,11 @@ async def open_client(
             yield client
 
 
+def has_worked(server: Server, shared: Shared) -> bool:
+    """Whether it has been connected since we are here, and not failed since."""
+    return _reached_by(server) in shared.eras
+
+
 def _reached_by(server: Server) -> tuple[str | None, ...]:
     return (server.url, server.command, *server.args)
 

@@ -68,8 +68,9 @@ def explain(
     streams: Streams | None,
     stderr: Iterable[str],
     group: BaseExceptionGroup[Exception] | None,
+    worked_for: float | None = None,
 ) -> Failure:
-    """*group* is None when nothing went wrong but time."""
+    """*group* is None when nothing went wrong but time; *worked_for*: so long, to the end."""
     lines = [_cut(line) for line in stderr]
     details: dict[str, Any] = {"stderr": lines} if lines else {}
     said = ""
@@ -101,7 +102,10 @@ def explain(
             final=True,
         )
     if error is None:
-        return Failure(f"no answer within {server.connect_timeout_ms} ms{said}", details)
+        within = f"{server.connect_timeout_ms} ms"
+        if worked_for is not None:
+            within = f"{worked_for:.0f} s, though it still works"
+        return Failure(f"no answer within {within}{said}", details)
     if isinstance(error, Refused):
         return Failure(str(error), details, final=True, kind=Denied)
     if isinstance(error, LimitReached):

@@ -22,11 +22,12 @@ from ..waits.firewall import Firewall, begin, begin_lasting
 from .callbacks import Abandoned, Callbacks
 from .client import Client
 from .comeback import Comeback
-from .connect import Streams, open_client
+from .connect import Streams, has_worked, open_client
 from .failures import NOT_A_BUG, Failure, explain
 from .listening import Listening
 from .pace import Pace
 from .process import Process
+from .start import FIRST, Start
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -49,6 +50,8 @@ class Link:
     callbacks: Callbacks = attrs.field(init=False)
     process: Process | None = attrs.field(default=None, init=False)
     streams: Streams | None = attrs.field(default=None, init=False)
+    start: Start | None = attrs.field(default=None, init=False)
+    """Of a program, until it is settled."""
     client: Client | None = attrs.field(default=None, init=False)
     connected_at: float = attrs.field(default=math.inf, init=False)
     """On trio's clock."""
@@ -89,6 +92,7 @@ class Link:
                     self._tell_of_process()
             finally:
                 self.comeback = None  # it holds the connection before, which held the one before
+                self.start = None  # it holds us
                 self.settled.set()
                 self.ended.set()
 
@@ -102,18 +106,20 @@ class Link:
 
     async def _run(self) -> None:
         backend, limits = self.backend, self.backend.config.limits
-        self._scope.deadline = trio.current_time() + backend.server.connect_timeout_ms / 1000
         try:
             with self._scope:
-                async with open_client(
-                    backend.server,
-                    self.callbacks,
-                    backend.shared,
-                    backend.session,
-                    measure=Measure(limits.message, limits.values),
-                    restricted=backend.restricted,
-                    on_streams=self._opened,
-                ) as client:
+                async with (
+                    self._starting(),
+                    open_client(
+                        backend.server,
+                        self.callbacks,
+                        backend.shared,
+                        backend.session,
+                        measure=Measure(limits.message, limits.values),
+                        restricted=backend.restricted,
+                        on_streams=self._opened,
+                    ) as client,
+                ):
                     # It may have been given up in the tick in which it was made.
                     await trio.lowlevel.checkpoint_if_cancelled()
                     self._scope.deadline = math.inf
@@ -123,6 +129,9 @@ class Link:
                     if wall.log_id is not None:
                         client.over.set()
                     self.settled.set()
+                    if self.start is not None:
+                        self.start.end()
+                        self.start = None
                     async with self._chores(client):
                         await client.over.wait()
                         if client.http is not None and client.http.session_gone:
@@ -131,9 +140,36 @@ class Link:
                     self._lose()  # if it was over before we knew that it works
                     self._scope.deadline = trio.current_time() + CLOSING
             if self._scope.cancelled_caught and self.client is None and self.leaving is None:
-                self.failure = explain(backend.server, self.streams, self.callbacks.stderr, None)
+                self.failure = explain(
+                    backend.server,
+                    self.streams,
+                    self.callbacks.stderr,
+                    None,
+                    worked_for=None if self.start is None else self.start.worked_for,
+                )
         except* NOT_A_BUG as group:
             self.failure = explain(backend.server, self.streams, self.callbacks.stderr, group)
+
+    @asynccontextmanager
+    async def _starting(self) -> AsyncGenerator[None]:
+        """From the first thing that is done for it; around all of it."""
+        backend = self.backend
+        patience = backend.server.connect_timeout_ms / 1000
+        if backend.server.transport != "stdio":
+            self._scope.deadline = trio.current_time() + patience
+            yield
+            return
+        starts = backend.shared.starts
+        with starts.place(backend.session, lambda: backend.is_wanted) as place:
+            is_first = not has_worked(backend.server, backend.shared)
+            longest = FIRST if is_first else patience
+            self.start = Start(self, self._scope, place, starts, patience, longest)
+            await place.granted.wait()
+            self.start.begin()
+            async with trio.open_nursery() as watching:
+                begin(watching, self.wall("start_crashed"), self.start.watch)
+                yield
+                watching.cancel_scope.cancel("it is over")
 
     @asynccontextmanager
     async def _chores(self, client: Client) -> AsyncGenerator[None]:

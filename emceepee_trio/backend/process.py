@@ -89,6 +89,8 @@ class Process:
     patience: float = PATIENCE
     """Seconds for each step of the end; a change counts from the next step."""
     started_at: float = attrs.field(factory=time.time, init=False)
+    heard: int = attrs.field(default=0, init=False)
+    """Bytes that it has written to us, on either pipe."""
     exit: Exit | None = attrs.field(default=None, init=False)
     exited: trio.Event = attrs.field(factory=trio.Event, init=False)
     failure: str | None = attrs.field(default=None, init=False)
@@ -177,6 +179,7 @@ class Process:
                     await trio.lowlevel.wait_readable(pipe)
                 waited = True
             else:
+                self.heard += len(chunk)
                 if not waited:  # a child that floods us is not the only one
                     await trio.lowlevel.checkpoint()
                 if self._left_over is not None:

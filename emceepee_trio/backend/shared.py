@@ -1,4 +1,4 @@
-"""What the connections of all sessions share: eras, the number of children, and their reaper.
+"""What the connections of all sessions share: eras, turns to start, children, and their reaper.
 
 There is one in a daemon. Knows neither sessions nor connections.
 """
@@ -15,6 +15,7 @@ from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
 from .files import most_children
 from .reaper import Reaper
+from .starts import Starts
 
 ERAS = 1000
 """Verdicts remembered; the oldest makes room."""
@@ -31,6 +32,7 @@ class Shared:
     """What servers speak, by how they are reached."""
     tokens: Collection[str] = frozenset()
     """Of ours; no child gets a variable that is one."""
+    starts: Starts = attrs.field(factory=Starts)
     most_children: int = attrs.field(factory=most_children)
     children: int = attrs.field(default=0, init=False)
     """Those that are ending, too."""

@@ -18,6 +18,7 @@ from .bounds import (
     DAY,
     KIB,
     MAX_AWAIT_TIMEOUT_MS,
+    MAX_CHILDREN,
     MAX_EXECUTE_TIMEOUT_MS,
     MAX_TASK_TTL_MS,
     MIB,
@@ -52,6 +53,11 @@ class Limits:
         Bounds(1, 100_000),
         Doc("Requests in flight per session that may wait for a server, tool calls and others."),
     ] = 256
+    starting: Annotated[
+        int | None,
+        Bounds(1, MAX_CHILDREN),
+        Doc("Programs that start at once, of all sessions; as many as there are cores by default."),
+    ] = None
     execute_timeout_ms: Annotated[
         int,
         Bounds(0, MAX_EXECUTE_TIMEOUT_MS),

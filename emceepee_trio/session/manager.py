@@ -17,6 +17,7 @@ from ..backend.client import Client
 from ..backend.process import PATIENCE
 from ..backend.reaper import open_reaper
 from ..backend.shared import Shared
+from ..backend.starts import Starts, cores
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
@@ -254,6 +255,7 @@ class SessionManager:
         """
         self.config = config
         self._shared.tokens = frozenset(config.http.tokens.values())
+        self._shared.starts.allow(config.limits.starting or cores())
         self.registry.reload(config)
         for session in self.sessions():
             wanted = self.registry.visible(session.principal)
@@ -299,7 +301,8 @@ async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
 async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs."""
     async with open_reaper() as reaper, trio.open_nursery() as nursery:
-        shared = Shared(reaper, tokens=frozenset(config.http.tokens.values()))
+        tokens = frozenset(config.http.tokens.values())
+        shared = Shared(reaper, tokens=tokens, starts=Starts(config.limits.starting or cores()))
         manager = SessionManager(config, Registry(config), nursery, shared)
         yield manager
         sessions = manager.sessions()

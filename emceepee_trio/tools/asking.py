@@ -54,8 +54,8 @@ def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
     message = cut(said.message, MAX_SAID)
     if isinstance(error, NotRun):
         return ServerDisconnected(
-            f"server {server!r} has lost our session, twice in a row, and did not run {what}; "
-            "get_server_status tells more",
+            f"server {server!r} has lost our session, or could not be reached, twice in a row, "
+            f"and did not run {what}; get_server_status tells more",
             {"may_have_run": False},
         )
     if isinstance(error, BrokeOff):
@@ -117,9 +117,11 @@ async def _within_patience(
         except MCPError as error:
             raise as_tool_error(error, name, what) from None
     limit = "execute_timeout_ms" if patience_ms == limits.execute_timeout_ms else "answer_ms"
+    starting = backend.starting
     raise TimedOut(
-        f"server {name!r} did not answer {what} within {patience_ms} ms "
-        f"(limits.{limit}); get_server_status tells what it is doing"
+        f"server {name!r} did not answer {what} within {patience_ms} ms (limits.{limit})"
+        + (f": it is {starting}" if starting is not None else "")
+        + "; get_server_status tells what it is doing"
     )
 
 
@@ -219,6 +221,8 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
     for backend in asked:
         server = backend.server.name
         if server in failed:
+            if (starting := backend.starting_still) is not None:
+                failed[server] += f"; {starting}"
             gathered.errors.append({"server": server, "error": failed[server]})
             old = backend.catalog.kept(name) or []
             gathered.lists.append(Labelled(server, old, stale=True))

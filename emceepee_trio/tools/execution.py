@@ -190,4 +190,7 @@ def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cu
         )
         if is_cut:
             said += f" It goes on; {LONGEST.format(waited_ms)}."
+        backend = session.backends.get(server)
+        if not call.is_sent and backend is not None and backend.starting_still is not None:
+            said += f" Server {server!r} is {backend.starting_still}."
     return Reply({"content": [text(said), text(dumps(shown))], "isError": False})

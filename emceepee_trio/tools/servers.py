@@ -239,6 +239,8 @@ def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict
     }
     if backend.connected_at is not None:
         said["connected_at"] = timestamp(backend.connected_at)
+    if (starting := backend.starting_still) is not None:
+        said["starting"] = starting
     if backend.last_error is not None:
         said["last_error"] = cut(backend.last_error, MAX_SAID)
     if backend.next_try is not None:

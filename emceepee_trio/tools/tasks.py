@@ -120,6 +120,9 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
             waited += f"; {LONGEST.format(wait_ms)}"
         if session.draining.is_set():
             waited = "and ends with it: the daemon is stopping; call again when it is back"
+        backend = session.backends.get(call.server)
+        if not call.is_sent and backend is not None and backend.starting is not None:
+            waited += f". Server {call.server!r} is {backend.starting}"
         raise TimedOut(f"task {asked.task_id} is still working {waited}", details)
     return Reply(call.slot.peek(), lapsed=call.lapsed)
 

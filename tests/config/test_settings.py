@@ -34,6 +34,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "session_idle_ms": 30 * minute,
             "servers": 100,
             "calls": 256,
+            "starting": None,
             "execute_timeout_ms": 120_000,
             "await_timeout_ms": 30_000,
             "answer_ms": 45_000,
