@@ -187,6 +187,8 @@ class Client:
         except MCPError as error:
             if self.http is not None and request_id in self.http.not_run:
                 raise NotRun from None
+            if isinstance(error, Unanswered) and post.is_unsent:
+                raise NotRun from None
             if not (post.broke_off and error.error.code == CONNECTION_CLOSED):
                 raise
             half = BrokeOff(error.error.code, error.error.message)

@@ -255,6 +255,7 @@ class _Client(httpx2.AsyncClient):
             if post is None:
                 await self._noting.turn(request, None)
                 return await super().send(request, **options)
+            request.extensions = {**request.extensions, "trace": post.trace}
             with post.waiting() as scope:
                 if post.id is None and request.method == "POST":
                     scope.deadline = trio.current_time() + NOTICE_PATIENCE

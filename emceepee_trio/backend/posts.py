@@ -8,7 +8,7 @@ request has its answer, and where a stream can be resumed.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -45,6 +45,14 @@ Kind = Literal["events", "answer", "refusal", "other"]
 error, or what nobody looks at."""
 
 
+_SENDING = {
+    "connection.connect_tcp.started": True,
+    "connection.connect_unix_socket.started": True,
+    "http11.send_request_headers.started": False,
+}
+"""What is done next, and whether nothing is sent until the next of these."""
+
+
 @attrs.define(eq=False)
 class Post:
     id: int | str | None = None
@@ -52,12 +60,20 @@ class Post:
     is_initialize: bool = False
     body: bytes | None = attrs.field(default=None, init=False)
     """What goes out, if the SDK has not the whole message."""
+    is_unsent: bool = attrs.field(default=False, init=False)
+    """There is no connection yet to send it on; if it stays so, nobody has run it."""
     abandoned: bool = attrs.field(default=False, init=False)
     broke_off: bool = attrs.field(default=False, init=False)
     """The last stream that could have carried its answer has ended."""
     pace: Pace | None = attrs.field(default=None, init=False)
     """At which its answer is asked for, if it comes in pieces."""
     _scope: trio.CancelScope | None = attrs.field(default=None, init=False)
+
+    async def trace(self, event: str, _: Mapping[str, Any]) -> None:
+        """Told by httpcore what it does with it."""
+        if event in _SENDING:
+            self.is_unsent = _SENDING[event]
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     def abandon(self) -> None:
         """Nobody wants its answer any more."""

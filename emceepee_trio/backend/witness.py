@@ -27,7 +27,7 @@ class Unanswered(MCPError):
 
 
 class NotRun(Unanswered):
-    """So it is, but the backend has said that it did not run this request."""
+    """So it is, but the backend did not run this request: it said so, or was not reached."""
 
 
 class BrokeOff(MCPError):

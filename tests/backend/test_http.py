@@ -17,6 +17,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS
 
 from emceepee_trio.backend import listening
+from emceepee_trio.backend.witness import NotRun
 from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ServerDisconnected
@@ -403,3 +404,34 @@ async def test_a_modern_stream_that_ends_at_once_is_asked_for_ever_more_slowly(
             await server.wait_for("subscriptions/listen", 4)
     assert min(pauses(asked)) >= PAUSE * 0.99
     assert pauses(asked)[2] >= 2 * PAUSE
+
+
+# -- what was not run ------------------------------------------------------------------------------
+
+
+async def test_what_nobody_was_there_for_has_not_run_and_is_asked_again() -> None:
+    async def echo(it: Running) -> dict[str, Any]:
+        asked = {"name": "echo", "arguments": {"text": "hi"}}
+        return await it.backend.ask(lambda client: client.request("tools/call", asked))
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer()) as server, trio.open_nursery() as nursery:
+            async with running({"url": server.url} | LATER) as it:
+                await echo(it)
+                await gone(server)
+                client = await it.backend.connection()
+                with pytest.raises(NotRun):
+                    await client.request("tools/call", {"name": "echo", "arguments": {}})
+                with pytest.raises(ConnectFailed) as caught:
+                    await echo(it)
+                assert caught.value.details is not None
+                assert caught.value.details["may_have_run"] is False
+                await nursery.start(server.run)
+                assert text(await echo(it)) == {"text": "hi"}
+            await server.stop()
+
+
+async def gone(server: HttpServer) -> None:
+    """Whoever has a connection to it has heard of that, too."""
+    await server.stop()
+    await trio.testing.wait_all_tasks_blocked(0.05)
