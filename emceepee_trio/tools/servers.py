@@ -209,7 +209,8 @@ def summarize(session: Session, backend: Backend) -> dict[str, Any]:
         said["description"] = purpose
     said["status"] = whole["status"]
     if backend.state is not BackendState.CONNECTED:
-        said |= {key: whole[key] for key in ("last_error", "next_retry_ms") if key in whole}
+        told = ("starting", "last_error", "next_retry_ms")
+        said |= {key: whole[key] for key in told if key in whole}
     return said | {key: whole[key] for key in ("working_tasks", "pending_requests") if whole[key]}
 
 
