@@ -21,7 +21,7 @@ from .weight import beginning, weigh
 
 STEPS = 5000
 """Looks at one value, with one schema or alone. A form that needs more is not looked at."""
-BREATH = 500
+BREATH = 200
 """Of them, after which others have their turn."""
 
 MATCHING = 0.02

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import repeat
 from typing import Any
 
@@ -37,11 +38,24 @@ def is_long(value: Any) -> bool:
 
 def spell(value: Any) -> Steps[str]:
     """The JSON of *value*, in one step if it is no longer than that."""
+    said = yield from spell_up_to(value, math.inf)
+    assert said is not None
+    return said
+
+
+def spell_up_to(value: Any, most: float) -> Steps[str | None]:
+    """The same, but nothing if it has many more characters than *most*."""
     if not is_long(value):
         return dumps(value)
     yield
     parts: list[str] = []
-    yield from _spell(value, parts)
+    seen = size = 0
+    for _ in _spell(value, parts):
+        size += sum(map(len, parts[seen:]))
+        seen = len(parts)
+        if size > most:
+            return None
+        yield
     return "".join(parts)
 
 

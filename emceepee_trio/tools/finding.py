@@ -20,7 +20,6 @@ from ..backend.turns import Turns
 from ..config.bounds import (
     MAX_DESCRIPTION,
     MAX_FIRST_SENTENCE,
-    MAX_LIST_BYTES,
     MAX_NAME,
     MAX_PAGE_BYTES,
     MAX_SEARCH_PATTERN,
@@ -29,12 +28,11 @@ from ..config.server import NAME
 from ..errors import InvalidArguments
 from ..model.fields import Doc, MaxLength, Most, frozen
 from ..model.problems import did_you_mean
-from ..model.spelling import spell
 from ..model.weight import weigh
 from ..model.wire import dumps, loads
 from ..session.session import Session
 from .asking import Gathered, gather, strangers_own
-from .listing import abridged
+from .listing import abridged, size_of_text
 from .registry import READS, TOOLS, Request
 from .response import Reply, text
 from .search import Search
@@ -257,8 +255,8 @@ async def _page(groups: Iterable[_Group], start: _Cursor, room: int) -> _Page:
                     await turns.next()
                 if at < first:
                     continue
-                said = await turns.through(spell(abridged(entry, MAX_LIST_BYTES)))
-                size += (len(said) if said.isascii() else len(said.encode())) + 1
+                said = await turns.through(abridged(entry))
+                size += size_of_text(said) + 1
                 if size > room and (found or written):
                     following = (group.server, at)
                     more += len(group.found) - at

@@ -14,7 +14,8 @@ import attrs
 
 from ..backend.turns import Turns
 from ..config.bounds import MAX_LIST_BYTES
-from ..model.spelling import spell
+from ..model.intake import Steps
+from ..model.spelling import spell_up_to
 from ..model.weight import weigh
 from ..model.wire import dumps
 from .response import Reply, text
@@ -44,8 +45,8 @@ async def write(entries: Iterable[Mapping[str, Any]], room: int = MAX_LIST_BYTES
             if more:
                 more += 1
                 continue
-            said = await turns.through(spell(abridged(entry, MAX_LIST_BYTES)))
-            bytes_ = len(said) if said.isascii() else len(said.encode())
+            said = await turns.through(abridged(entry))
+            bytes_ = size_of_text(said)
             if size + bytes_ + 1 > room:
                 more = 1
                 continue
@@ -54,14 +55,19 @@ async def write(entries: Iterable[Mapping[str, Any]], room: int = MAX_LIST_BYTES
     return Written(found, size, more)
 
 
-def abridged(entry: Mapping[str, Any], room: int) -> Mapping[str, Any]:
-    """*entry*, or how it is called if it is too large."""
-    if weigh(entry) <= room:
-        return entry
+def abridged(entry: Mapping[str, Any], room: int = MAX_LIST_BYTES) -> Steps[str]:
+    """The JSON of *entry*, or of how it is called if it is too large."""
+    said = yield from spell_up_to(entry, room)
+    if said is not None and size_of_text(said) <= room:
+        return said
     named = {key: entry[key] for key in NAMES if key in entry}
-    return {key: value for key, value in named.items() if weigh(value) <= 1000} | {
-        "too_large": True
-    }
+    return dumps(
+        {key: value for key, value in named.items() if weigh(value) <= 1000} | {"too_large": True}
+    )
+
+
+def size_of_text(said: str) -> int:
+    return len(said) if said.isascii() else len(said.encode())
 
 
 def listed(key: str, written: Written, said: Mapping[str, Any] | None = None) -> Reply:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee_trio.config.bounds import MAX_LIST_BYTES
+from emceepee_trio.model.intake import finished
 from emceepee_trio.model.wire import dumps
 from emceepee_trio.tools.listing import abridged, list_reply, write
 from strategies import objects
@@ -40,7 +41,7 @@ async def test_an_entry_that_is_too_large_is_only_named() -> None:
     large = {"server": "s", "name": "n", "inputSchema": "x" * MAX_LIST_BYTES}
     found = said(await list_reply("tools", [large, {"name": "small"}]))
     assert found == {"tools": [{"server": "s", "name": "n", "too_large": True}, {"name": "small"}]}
-    assert abridged({"name": "x" * 10_000}, 100) == {"too_large": True}
+    assert finished(abridged({"name": "x" * 10_000}, 100)) == '{"too_large":true}'
 
 
 async def test_a_long_list_is_written_in_turns() -> None:
@@ -59,3 +60,13 @@ async def test_a_long_list_is_written_in_turns() -> None:
         nursery.cancel_scope.cancel()
     assert written.more == len(entries) - len(written.entries)
     assert ticks > 5
+
+
+async def test_a_long_entry_is_written_in_turns_and_no_further_than_there_is_room() -> None:
+    entry = {"name": "n", "properties": {f"p{n}": {"type": "string"} for n in range(20_000)}}
+    steps = sum(1 for _ in abridged(entry))
+    assert steps > 10
+    assert finished(abridged(entry)) == dumps(entry)
+    huge = {"name": "n", "x": [entry] * 100}
+    assert finished(abridged(huge)) == '{"name":"n","too_large":true}'
+    assert sum(1 for _ in abridged(huge)) < 4 * steps
