@@ -46,6 +46,7 @@ from emceepee_trio.errors import ExecutionFailed, LimitReached
 from emceepee_trio.front import clients as http_clients
 from emceepee_trio.front import listen, log_messages, modern, token_file
 from emceepee_trio.front.http1 import MAX_HEAD
+from emceepee_trio.front.instructions import instructions
 from emceepee_trio.front.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
@@ -939,6 +940,19 @@ async def hello(here: Here) -> None:
         assert short["description"] == "d" * bounds.MAX_PURPOSE + "…"
         whole = await there.says("get_server_status", server="bad")
         assert whole["server"]["capabilities"] == HELLO["capabilities"]
+
+
+@tries("config.bounds.MAX_OUR_INSTRUCTIONS")
+async def our_instructions(here: Here) -> None:
+    servers = [attrs.evolve(server(f"server-{n}"), description="x" * 100) for n in range(200)]
+    backends = {each.name: SimpleNamespace(server=each) for each in servers}
+    for count in (10, 200):
+        some = dict(list(backends.items())[:count])
+        said = instructions(cast(Any, SimpleNamespace(backends=some)))
+        assert len(said.encode()) <= bounds.MAX_OUR_INSTRUCTIONS
+        assert "server-0" in said
+        assert "x" * 100 not in said
+    assert " more" in said
 
 
 @tries("config.bounds.MAX_SAID")
