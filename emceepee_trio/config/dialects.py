@@ -205,13 +205,9 @@ def _codex(entry: Entry, path: str) -> None:
         if added:
             values.pop("http_headers", None)
             values["headers"] = {**headers, **added}
-    names, env = values.get("env_vars"), values.get("env", {})
-    if isinstance(names, list) and isinstance(env, Mapping):
+    if isinstance(names := values.get("env_vars"), list) and "url" not in values:
         del values["env_vars"]
-        names = [name["name"] if _is_named(name) else name for name in names]
-        # What is not set is not passed on, and nobody misses it.
-        passed = {name: f"${{{name}:-}}" for name in names if isinstance(name, str)}
-        values["env"] = {**passed, **env}
+        values["inherit_env"] = [name["name"] if _is_named(name) else name for name in names]
     if isinstance(values.get("tools"), Mapping):
         del values["tools"]  # which of them need to be approved of
         entry.warnings.append(f"{join(path, 'tools')}: ignored, it means nothing here")
