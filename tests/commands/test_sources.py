@@ -167,7 +167,9 @@ def test_a_daemon_whose_token_file_becomes_a_pipe_goes_on(tmp_path: Path, log: P
         writer = os.open(token, os.O_RDWR)
         try:
             os.kill(daemon.pid, signal.SIGHUP)
-            assert "a pipe is read at the start only" in waited_for(log, "reload_failed", 2)["problem"]
+            assert (
+                "a pipe is read at the start only" in waited_for(log, "reload_failed", 2)["problem"]
+            )
             told = run("status", "--url", daemon.url, EMCEEPEE_TOKEN=TOKEN)
             assert "no sessions" in told.stdout
         finally:
