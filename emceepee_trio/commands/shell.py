@@ -195,7 +195,7 @@ def in_words(error: Mapping[str, Any]) -> str:
     """An error of ours without its advice to models, who have tools for what shells have us for."""
     message = str(error.get("message"))
     if found := _KNOWN.match(message):
-        return no_server(found[1], set(found[2].split(", ")) - {"emceepee"})
+        return no_server(found[1], set(found[2].split(", ")) - {"emceepee", "none"})
     clauses = re.split(r"(; |\. |, which )", message)
     kept = [clauses[0]]
     for joint, clause in zip(clauses[1::2], clauses[2::2], strict=True):
