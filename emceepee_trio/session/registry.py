@@ -106,8 +106,8 @@ def not_found(name: str, visible: Mapping[str, object]) -> str:
             f"server {name!r} is this proxy itself: it has resources only, list_resources shows "
             "them; call its own tools without execute_tool"
         )
-    known = ", ".join(sorted(visible)) or "none"
-    return f"no server {name!r}; there are: {known}. list_servers tells more, add_server adds one"
+    known = f"there are: {', '.join(sorted(visible))}" if visible else "there are none"
+    return f"no server {name!r}; {known}. list_servers tells more, add_server adds one"
 
 
 def _is_admitted(config: Config, server: Server) -> bool:

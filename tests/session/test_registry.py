@@ -106,7 +106,7 @@ def test_what_is_removed_is_gone() -> None:
     known = registry()
     known.add("ada", url("x"))
     assert known.remove("ada", "x") == url("x")
-    with pytest.raises(ServerNotFound, match="no server 'x'; there are: none"):
+    with pytest.raises(ServerNotFound, match="no server 'x'; there are none"):
         known.remove("ada", "x")
 
 
