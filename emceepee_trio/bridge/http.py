@@ -110,7 +110,7 @@ class Response:
         self.status = head.status_code
         self.headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
         """By lower-case name."""
-        self._connection = connection
+        self._line = connection
 
     @property
     def content_type(self) -> str:
@@ -118,8 +118,8 @@ class Response:
 
     def read_some(self) -> bytes:
         """The next part of the body; nothing at its end."""
-        while self._connection.state.their_state is h11.SEND_BODY:
-            event = self._connection.next_event()
+        while self._line.state.their_state is h11.SEND_BODY:
+            event = self._line.next_event()
             if isinstance(event, h11.Data) and event.data:
                 return bytes(event.data)
         return b""
@@ -137,27 +137,27 @@ class Cut:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._connection: _Connection | None = None
+        self._line: _Connection | None = None
         self.is_set = False
 
     def set(self) -> None:
         with self._lock:
             self.is_set = True
-            if self._connection is not None:
-                _shut(self._connection)
+            if self._line is not None:
+                _shut(self._line)
 
     @contextmanager
     def over(self, connection: _Connection) -> Generator[None]:
         """What is cut, from here to the end of the block."""
         with self._lock:
-            self._connection = connection
+            self._line = connection
             if self.is_set:
                 _shut(connection)
         try:
             yield
         finally:
             with self._lock:
-                self._connection = None
+                self._line = None
 
 
 def _shut(connection: _Connection) -> None:
@@ -186,7 +186,7 @@ class Http:
         Raises:
             Gone: in the block, too.
         """
-        connection = self._connection()
+        connection = self._line()
         try:
             with (cut or Cut()).over(connection):
                 yield self._response(connection, method, target, headers, body or b"")
@@ -214,7 +214,7 @@ class Http:
                 raise ConnectionResetError("it closed the connection")
         return Response(head, connection)
 
-    def _connection(self) -> _Connection:
+    def _line(self) -> _Connection:
         while self._idle:
             connection = self._idle.pop()
             if connection.is_usable():
