@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -43,6 +43,7 @@ def _of_type(annotation: Any) -> st.SearchStrategy[Any]:
         str: texts,
         int: st.integers(0, 10**6),
         bool: st.booleans(),
+        Sequence[str]: st.lists(texts),
     }
     return simple[annotation]
 

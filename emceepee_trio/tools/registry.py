@@ -95,11 +95,10 @@ class Tool:
             return await self.handler(request, checked)
 
     def refused(self, problems: Sequence[Problem]) -> InvalidArguments:
-        """What is wrong with the arguments; and what there is, if it is about that."""
+        """What is wrong with the arguments, and what there is."""
         said = listed(problems)
-        message = f"{self.name}: {'; '.join(said)}"
-        if any(problem.message.startswith(("unknown key", "missing")) for problem in problems):
-            message += f"; it takes {', '.join(a.name for a in fields_of(self.arguments))}"
+        known = ", ".join(field.name for field in fields_of(self.arguments))
+        message = f"{self.name}: {'; '.join(said)}; it takes {known}"
         return InvalidArguments(message, {"problems": said})
 
 

@@ -205,11 +205,13 @@ async def test_a_question_waits_only_so_long(connect: Open, its_era: tuple[str, 
         )
         assert error["code"] == "TOOL_ERR_NOT_FOUND"
         assert error["details"] == {"status": "expired"}
-        answer = await emceepee.call("get_task_result", task_id=task_id)
+        said, why = (await emceepee.call("get_task_result", task_id=task_id)).texts
         if its_era:  # which knows no error answers
-            assert json.loads(answer.text) == {"action": "cancel"}
+            assert json.loads(said) == {"action": "cancel"}
         else:
-            assert "nobody answered within 1000 ms" in json.loads(answer.text)["error"]["message"]
+            assert "nobody answered within 1000 ms" in json.loads(said)["error"]["message"]
+        unanswered = json.loads(why)["unanswered_question"]
+        assert unanswered == {"request_id": request_id, "server": "raw", "after_ms": 1000}
 
 
 async def test_questions_go_with_their_server(connect: Open, its_era: tuple[str, ...]) -> None:
