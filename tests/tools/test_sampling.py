@@ -152,7 +152,7 @@ async def test_a_completion_that_is_none_is_refused(connect: Open) -> None:
             ({"content": [{"text": "Paris"}]}, "content: expected text, or content blocks.*"),
             ({"content": 5}, "respond_to_sampling: content: expected .*"),
             ({"role": "system"}, '.*role: expected one of "assistant", "user".*'),
-            ({"model": None}, ".*model: expected a string, got null"),
+            ({"model": None}, ".*model: expected a string, got null.*"),
         ]
         for wrong, message in bad:
             error = await emceepee.fails("respond_to_sampling", **good | wrong)
