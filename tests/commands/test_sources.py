@@ -150,8 +150,8 @@ def test_a_daemon_goes_on_with_what_it_had(tmp_path: Path, log: Path) -> None:
         loop(folder)
         assert "symbolic links" in reloaded()["problem"]
         told = run("call", "kept", "x", "--url", daemon.url, "--state-dir", tmp_path)
-        assert "kept" in told.stdout
-        assert "disabled" in told.stdout
+        assert "kept" in told.stderr
+        assert "disabled" in told.stderr
 
 
 def test_a_daemon_whose_token_file_becomes_a_pipe_goes_on(tmp_path: Path, log: Path) -> None:
