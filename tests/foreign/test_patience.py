@@ -17,9 +17,7 @@ def test_a_call_of_90_seconds_is_a_task_and_then_its_result(npm: Npm, daemon: Da
     asked = {"server": "demo", "tool": "slow", "args": {"seconds": SECONDS}}
     which = ("tools/call", "--tool-name", "execute_tool", "--tool-args-json", json.dumps(asked))
     with ThreadPoolExecutor() as threads:
-        inspected = threads.submit(
-            inspect, npm, daemon.url, "legacy", "--method", *which
-        )
+        inspected = threads.submit(inspect, npm, daemon.url, "legacy", "--method", *which)
         driven = [
             threads.submit(npm.drive, "patient.mjs", mode, daemon.url, str(SECONDS))
             for mode in ("1", "legacy", "auto")
