@@ -34,6 +34,7 @@ REQUEST = cast(
             config=Config(limits=attrs.evolve(Limits(), list_patience_ms=PATIENCE * 1000)),
         ),
         on_progress=None,
+        answer_ms=Limits().answer_ms,
     ),
 )
 METHODS: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
@@ -152,4 +153,5 @@ def stand_in(catalog: Catalog, peer: Peer | None) -> Backend:
     state = BackendState.RECONNECTING if peer is None else BackendState.CONNECTED
     server = Server("it", command="none")
     it = SimpleNamespace(server=server, state=state, last_error="lost", catalog=catalog, ask=ask)
+    it.starting_still = None
     return cast(Backend, it)

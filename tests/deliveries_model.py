@@ -100,6 +100,7 @@ class Memory:
     calls: dict[str, Call] = attrs.field(factory=dict)
     server: Server = attrs.field(factory=lambda: Server("memory", command="none"))
     is_modern: bool = False
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
     lost_with: Lost = attrs.field(factory=Lost)
 
     @property

@@ -51,8 +51,16 @@ class ToldRoots:
         """What servers are told that have some of their own."""
         return {name: self.of(name) for name in self._own()}
 
+    @property
+    def needs_disk(self) -> bool:
+        """Whether a choice is compared with what is configured, folder by folder."""
+        policy = self.config.policy.roots
+        if policy in {"allow", "deny"}:
+            return False
+        return policy == "narrow" or self.config.roots is not None or bool(self._own())
+
     def choice(self, roots: Sequence[Root]) -> Callable[[], Choice]:
-        """What works out what comes of it if a client chooses these. It looks at the disk.
+        """What works out what comes of it if a client chooses these. It may look at the disk.
 
         Raises:
             Denied: (what is returned does) some are of no server; says what is allowed.

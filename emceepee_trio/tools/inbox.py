@@ -127,6 +127,8 @@ class SetRoots:
 async def set_roots(request: Request, asked: SetRoots) -> Reply:
     told = request.session.told_roots
     chosen = [Folder(root.uri, root.name) for root in asked.roots]
+    work = told.choice(chosen)
     # Whatever paths there are, and on whatever disks: nobody else waits for them.
-    request.session.choose_roots(await trio.to_thread.run_sync(told.choice(chosen)))
+    choice = await trio.to_thread.run_sync(work) if told.needs_disk else work()
+    request.session.choose_roots(choice)
     return _roots(request)
