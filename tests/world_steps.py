@@ -38,6 +38,7 @@ CONFIG = Config(
     ),
     limits=attrs.evolve(
         Limits(),
+        answer_ms=3600 * 1000,
         calls=CALLS,
         tasks=TASKS,
         questions=QUESTIONS,

@@ -183,6 +183,13 @@ class World(Rivals):
         is_refused = len(life.open_questions()) >= QUESTIONS
         key = f"{life.secret} question-{len(life.questions)}"
         asked: list[int] = []
+        if not is_refused:  # it may be of a call, whose client is told at once
+            for call in life.of("in_flight"):
+                if call.server == host.server:
+                    call.may(call.fate, "asked")
+                    call.may("working", "asked")
+                    if len(life.of("working")) >= TASKS:
+                        call.may("failed", "limit")
         self.step(lambda: asked.append(host.ask(kind, key)))
         if is_refused:
             (answer,) = host.answers[asked[0]]
