@@ -65,10 +65,11 @@ def tests(session: nox.Session) -> None:
 
     Clients that others wrote see no difference between Pythons: those of tests/foreign see one.
     """
-    elsewhere = ["races", "faults", "conformance"]
+    elsewhere, more = ["races", "faults", "conformance"], list(session.posargs)
     if session.python != HERE:
         elsewhere.append("foreign")
-    pytest(session, "-n", "auto", "-m", f"not ({' or '.join(elsewhere)})", *session.posargs)
+        more.append("--hypothesis-profile=few")
+    pytest(session, "-n", "auto", "-m", f"not ({' or '.join(elsewhere)})", *more)
 
 
 @nox.session

@@ -44,6 +44,8 @@ settings.register_profile(
 settings.register_profile(
     "long", settings.get_profile("short"), max_examples=2000, stateful_step_count=100
 )
+# For Pythons beside the one that runs all: what differs between them shows in few examples.
+settings.register_profile("few", settings.get_profile("short"), max_examples=15)
 settings.load_profile("short")
 
 
