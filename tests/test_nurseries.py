@@ -33,6 +33,7 @@ OWN = {
 """Nurseries that nobody else lives in: what fails there is to fail as a whole."""
 
 BLIND = {
+    "bridge/relay.py": "of one request, in a thread of its own; becomes its answer",
     "daemon.py": "of reading the settings again; what runs goes on with those it has",
     "logs/lines.py": "becomes a line that says so; the firewall itself logs",
     "model/forms.py": "becomes an error of the schema; the model knows no firewall",

@@ -6,12 +6,15 @@ Read from /proc, where there is one. Knows neither why somebody asks nor how lon
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import attrs
 
 TREE = 64
 """Processes that are looked at; a program that starts more of them works anyway."""
+THREADS = 64
+"""Of each, whose children are looked at."""
 TICKS = 2
 """Of processor time that count as work, each a hundredth of a second; waiting takes less."""
 
@@ -39,7 +42,7 @@ def _look(root: int) -> _Look:
             fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
             is_at_work |= fields[0] in _AT_WORK
             ticks += sum(map(int, fields[11:15]))  # its own, and of children that have ended
-            for thread in (folder / "task").iterdir():
+            for thread in islice((folder / "task").iterdir(), THREADS):
                 found = (thread / "children").read_bytes().split()
                 tree += map(int, found[: max(0, TREE - len(tree))])
             written += int((folder / "io").read_bytes().partition(b"\nwchar: ")[2].split()[0])

@@ -42,6 +42,8 @@ PATIENCE = 15.0
 """Seconds that the daemon may be away before a request fails; a service is back in less."""
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 """Seconds between tries; the last goes on."""
+BEGINS = 1.0
+"""Seconds for a request to get to the daemon before it is cancelled there."""
 RESUMING = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds before each try to resume an answer's stream."""
 LONGEST = 256 * 1024 * 1024
@@ -49,7 +51,7 @@ LONGEST = 256 * 1024 * 1024
 AT_ONCE = 256
 """Requests under way, as many as a session may have; with more, the client's input waits."""
 
-PARSE_ERROR, INVALID_REQUEST, LOST = -32700, -32600, -32000
+PARSE_ERROR, INVALID_REQUEST, INTERNAL, LOST = -32700, -32600, -32603, -32000
 
 
 class Lost(Exception):
@@ -140,7 +142,7 @@ class Relay:
             elif "method" in message and type(message.get("id")) in (str, int):
                 self._take_request(message["id"], message)
             elif message.get("method") == "notifications/cancelled":
-                self._cancel(message)
+                self._take_cancelled(message)
             else:
                 self._say(message)
                 if message.get("method") == "notifications/initialized":
@@ -162,14 +164,17 @@ class Relay:
         else:
             self._start(self._ask, request_id, asked)
 
-    def _cancel(self, notice: Json) -> None:
+    def _take_cancelled(self, notice: Json) -> None:
         params = notice.get("params")
         request_id = params.get("requestId") if isinstance(params, dict) else None
         asked = self._asked.get(request_id) if isinstance(request_id, str | int) else None
-        if asked is None:
-            return
-        # On another connection it could be faster than what it cancels.
-        asked.begun.wait()
+        if asked is not None:
+            self._start(self._cancel, asked, notice)
+
+    def _cancel(self, asked: _Asked, notice: Json) -> None:
+        # On another connection it could be faster than what it cancels; but a daemon may be silent
+        # for as long as that takes.
+        asked.begun.wait(BEGINS)
         self._say(notice, version_of(asked.message))
         # In the modern era closing is the cancellation; in the other nothing comes any more.
         asked.cut.set()
@@ -201,6 +206,9 @@ class Relay:
             answer = self._answer_to(asked)
         except Lost as lost:
             answer = _error(request_id, LOST, str(lost), lost.may_have_run)
+        except Exception as error:  # noqa: BLE001 - of this request alone; who asked must hear it
+            said = f"emceepee stdio: {error or type(error).__name__}"
+            answer = _error(request_id, INTERNAL, said, may_have_run=True)
         finally:
             asked.begun.set()
             with self._changed:

@@ -136,6 +136,8 @@ class Stderr(io.BufferedIOBase):
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._line = b""
+        # Reentrant for the reason that the writer's is.
+        self._lock = threading.RLock()
 
     def writable(self) -> bool:
         return True
@@ -148,12 +150,14 @@ class Stderr(io.BufferedIOBase):
 
     def write(self, data: object) -> int:
         part = bytes(data)  # type: ignore[call-overload]  # of whatever has bytes
-        self._line += part
-        if self._line.endswith(b"\n") or len(self._line) > LONGEST_PART:
-            self.flush()
+        with self._lock:
+            self._line += part
+            if self._line.endswith(b"\n") or len(self._line) > LONGEST_PART:
+                self.flush()
         return len(part)
 
     def flush(self) -> None:
-        line, self._line = self._line, b""
-        if line:
-            self._writer.put(line)
+        with self._lock:
+            line, self._line = self._line, b""
+            if line:
+                self._writer.put(line)

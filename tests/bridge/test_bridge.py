@@ -157,6 +157,54 @@ def test_a_daemon_that_is_away_for_long_is_told(
     assert error["data"] == {"may_have_run": False}
 
 
+def test_a_silent_daemon_hears_why_a_request_is_cancelled(tmp_path: Path) -> None:
+    """And the client's next line is not read later for that."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        listener.settimeout(GUARD)
+        it = Relay(Address(f"unix:{tmp_path}/socket"), lambda: None, lambda line: None)
+        it.take(json.dumps(request(7, "tools/list", {"_meta": META})).encode())
+        asked: dict[str, socket.socket] = {}
+        while "tools/list" not in asked:
+            asked |= heard(listener)
+        notice = {"method": "notifications/cancelled", "params": {"requestId": 7, "reason": "no"}}
+        it.take(json.dumps({"jsonrpc": "2.0", **notice}).encode())
+        while "notifications/cancelled" not in asked:
+            asked |= heard(listener)
+        asked["tools/list"].setblocking(False)
+        with pytest.raises(BlockingIOError):  # it is still open
+            asked["tools/list"].recv(1)
+        asked["tools/list"].settimeout(GUARD)
+        asked["notifications/cancelled"].sendall(
+            b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+        )
+        assert asked["tools/list"].recv(1) == b""
+        for each in asked.values():
+            each.close()
+
+
+def heard(listener: socket.socket) -> dict[str, socket.socket]:
+    """The method of the next request, and its connection."""
+    connection, _ = listener.accept()
+    connection.settimeout(GUARD)
+    sent = b""
+    while not sent.endswith(b"}"):
+        sent += connection.recv(65536)
+    return {json.loads(sent.partition(b"\r\n\r\n")[2])["method"]: connection}
+
+
+def test_a_request_that_we_trip_over_is_answered(tmp_path: Path) -> None:
+    said: list[bytes] = []
+    it = Relay(Address(f"unix:{tmp_path}/nobody"), lambda: "no\ntoken", said.append)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "nobody"))
+        listener.listen()
+        it.take(json.dumps(request(1, "initialize", {})).encode())
+    (answer,) = map(json.loads, said)
+    assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+
+
 async def test_another_token_is_wanted_and_found(tmp_path: Path) -> None:
     with serve(tmp_path) as daemon:
         async with bridge(tmp_path, daemon.url, EMCEEPEE_TOKEN="wrong") as lines:

@@ -227,7 +227,7 @@ SESSION = (
         "logs/writer.py",
         "            self._thread.join(LAST_WORDS)\n",
         "            self._thread.join()\n",
-        "logs/test_stderr.py::test_call_prints_its_result",
+        "logs/test_stderr.py::test_call_prints_its_result_and_ends",
     ),
     mutant(
         "a peer can make a line as long as it likes",
