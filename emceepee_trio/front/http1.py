@@ -142,7 +142,9 @@ class Http1(H11Protocol):
             # Or an app that does nothing but send would never hear that it should stop.
             await trio.lowlevel.checkpoint()
             return
-        if isinstance(event, Response) and self.context.terminated.is_set():
+        # Nobody reads the rest of a request that is answered before its end: hypercorn hangs up.
+        is_last = self.context.terminated.is_set() or self.connection.their_state is h11.SEND_BODY
+        if isinstance(event, Response) and is_last:
             headers = [*event.headers, (b"connection", b"close")]
             event = Response(event.stream_id, headers, event.status_code)
         await super().stream_send(event)

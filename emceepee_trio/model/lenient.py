@@ -11,6 +11,7 @@ at and returns it in our words. This module knows neither configuration nor tool
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from types import NoneType
@@ -78,21 +79,21 @@ class _Reading:
 
     def _object(self, value: Mapping[str, Any], cls: Any, path: str) -> dict[str, object]:
         fields: dict[str, Any] = {a.name: a for a in fields_of(cls) if a.init}
+        takes = {k: fields[name] for k, name in self.aliases.items() if name in fields} | fields
+        given = getattr(cls, "meant", dict)(value)
+        known = [key for key in takes if key in given]  # of very many keys they are few
+        strangers = (key for key in given if key not in takes)
+        named = list(itertools.islice(strangers, NAMED - len(self.strangers)))
+        for key in named:
+            what = f"unknown key {show(key)}{did_you_mean(key, fields)}"
+            self.strangers.append(Problem(path, what))
+        self.more += len(given) - len(known) - len(named)
         made: dict[str, object] = {}
-        for key, given in getattr(cls, "meant", dict)(value).items():
-            a = fields.get(key if key in fields else self.aliases.get(key, key))
-            if a is None:
-                self._stranger(key, fields, path)
-            elif given is not None or a.default is attrs.NOTHING or NoneType in get_args(a.type):
-                made[key] = self.read(given, a.type, join(path, key), a.metadata.get("most_items"))
+        for key in known:
+            a, it = takes[key], given[key]
+            if it is not None or a.default is attrs.NOTHING or NoneType in get_args(a.type):
+                made[key] = self.read(it, a.type, join(path, key), a.metadata.get("most_items"))
         return made
-
-    def _stranger(self, key: str, known: Mapping[str, object], path: str) -> None:
-        if len(self.strangers) < NAMED:
-            hint = did_you_mean(key, known)
-            self.strangers.append(Problem(path, f"unknown key {show(key)}{hint}"))
-        else:
-            self.more += 1
 
 
 def _number(value: object, cls: type) -> object:

@@ -293,17 +293,17 @@ def _converter(aliases: tuple[tuple[str, str], ...]) -> Converter:
                     if a.default is attrs.NOTHING:
                         mistakes.append(_Mistake((key,), "missing"))
                     continue
-                given = value[key]
-                try:
-                    if excess := list(itertools.islice(_excess(given, a.metadata), MISTAKES)):
-                        raise _Wrong(*excess)
-                    made[a.alias] = converter.structure(given, a.type)
-                    wrong = _Wrong(
-                        *itertools.islice(_breaches(made[a.alias], a.metadata), MISTAKES)
-                    )
-                except _Wrong as exc:
-                    wrong = exc
-                mistakes += [mistake.under(key, hide) for mistake in wrong.mistakes]
+                # No exception is kept: its traceback leads to this frame, and so to all of *data*.
+                found = tuple(itertools.islice(_excess(value[key], a.metadata), MISTAKES))
+                if not found:
+                    try:
+                        made[a.alias] = converter.structure(value[key], a.type)
+                    except _Wrong as wrong:
+                        found = wrong.mistakes
+                    else:
+                        breaches = _breaches(made[a.alias], a.metadata)
+                        found = tuple(itertools.islice(breaches, MISTAKES))
+                mistakes += [mistake.under(key, hide) for mistake in found]
             if mistakes:
                 raise _Wrong(*mistakes)
             instance = cls(**made)

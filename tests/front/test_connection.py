@@ -143,7 +143,9 @@ async def test_an_answer_is_not_taken_away_from_a_peer_that_still_sends() -> Non
         await peer.send("POST /deaf HTTP/1.1\nHost: x\nContent-Length: 8000000\n\n")
         await seen(lambda: served.connection.phase is Phase.LAST_BYTES)
         await peer.send(b"x" * 8_000_000)
-        assert (await peer.answer()).status == 401
+        answer = await peer.answer()
+        assert answer.status == 401
+        assert answer.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize("path", ["/forever", "/endless"])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -359,6 +361,25 @@ def test_what_is_wrong_is_found_in_a_time_in_proportion(data: Callable[[int], ob
         return lambda: act(given)
 
     assert growth(make, 20_000) < LINEAR
+
+
+def test_what_was_refused_is_kept_by_nobody() -> None:
+    """A message can be large, and the collector comes when it likes: late, for all of them."""
+
+    class Words(list[object]):
+        """One that can be watched."""
+
+    gc.collect()
+    gc.disable()
+    try:
+        words = Words([5])
+        watched = weakref.ref(words)
+        with pytest.raises(Invalid):
+            structure({"name": "a", "words": words}, Everything)
+        del words
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 def written(value: object) -> str:
