@@ -36,15 +36,15 @@ SLOW = (
     mutant(
         "each unknown argument is told",
         "model/lenient.py",
-        "        if len(self.strangers) < NAMED:\n",
-        "        if True:\n",
+        "itertools.islice(strangers, NAMED - len(self.strangers))",
+        "strangers",
         "model/test_lenient.py::test_strangers_are_counted_where_there_are_too_many",
     ),
     mutant(
         "a list is read before it is counted",
         "model/strict.py",
-        "if excess := list(itertools.islice(_excess(given, a.metadata), MISTAKES)):",
-        "if excess := []:",
+        "found = tuple(itertools.islice(_excess(value[key], a.metadata), MISTAKES))",
+        "found: tuple[_Mistake, ...] = ()",
         "model/test_strict.py::test_what_is_more_than_anybody_means_is_refused_unseen",
     ),
     mutant(
