@@ -83,12 +83,18 @@ class Answer:
     """What is in ``pending_client_action``, empty if there is none."""
     note: str = ""
     """That arguments were ignored."""
+    open_questions: Sequence[str] = ()
+    """Ids of those that were told before."""
 
     @classmethod
     def of(cls, result: Json) -> Answer:
         given = result.get("content")
         content = list(given) if isinstance(given, list) else []
-        pending, news = {}, {}
+        pending, news, known = {}, {}, list[str]()
+        said = _context(content[-1], "open_questions") if content else None
+        if said and said.keys() <= {"open_questions", "more_open_questions"}:
+            content.pop()  # else it is what await_activity says
+            known = said["open_questions"]
         if content and (said := _context(content[-1], "pending_client_action")):
             content.pop()
             assert list(said) == ["pending_client_action"]
@@ -101,7 +107,7 @@ class Answer:
         if content and (said := _context(content[-1], "note")) and list(said) == ["note"]:
             content.pop()
             note = said["note"]
-        return cls(result, content, news, pending, note)
+        return cls(result, content, news, pending, note, known)
 
     @property
     def events(self) -> list[Json]:
@@ -224,7 +230,7 @@ class Emceepee:
         """The only open one, as get_elicitations or get_sampling_requests lists it."""
         # What is open and what is news come from one look, so nothing is missed in between.
         said = await self.says("await_activity", timeout_ms=0)
-        while not any(said["pending_client"].values()):
+        while not any(said["pending_client"].values()) and "open_questions" not in said:
             said = await self.says("await_activity")
         forms = await self.says("get_elicitations")
         samples = await self.says("get_sampling_requests")

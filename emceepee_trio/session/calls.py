@@ -165,6 +165,8 @@ class Calls:
             sent = [call for call in self.under_way(question.server) if call.is_sent]
             # Of the tasks the newest will be it: the others have gone on without an answer.
             concerned = [call for call in sent if call.task is None or call is sent[-1]]
+            if len(sent) == 1:
+                question.call = sent[0].id
         else:
             concerned = [call for call in (self._calls.get(question.call),) if call is not None]
         for call in concerned:

@@ -107,11 +107,17 @@ class Delivery:
     _owner: Events
     _shown: Sequence[_Kept]
     _settled: bool = attrs.field(default=False, init=False)
+    _else: list[Callable[[], None]] = attrs.field(factory=list, init=False)
+    """To be called if what is told beside them is not."""
+
+    def on_give_back(self, act: Callable[[], None]) -> None:
+        """The response tells something else, too."""
+        self._else.append(act)
 
     @property
     def is_empty(self) -> bool:
         """Nothing is lost if the response is."""
-        return not self.events and not self.lost
+        return not self.events and not self.lost and not self._else
 
     def commit(self) -> None:
         """The response is handed to the transport."""
@@ -130,6 +136,7 @@ class Delivery:
                     self._owner._pending.add(kept)
                 else:
                     self._owner._lost += 1  # evicted while it was on its way
+        self._take_back()
         if not self.is_empty:
             # Somebody may have begun to wait while they were away.
             self._owner.triggers.nudge()
@@ -137,6 +144,7 @@ class Delivery:
     def lose(self) -> None:
         """They cannot be written down: forgotten, and counted, or no response ever could be."""
         self._settle()
+        self._take_back()
         pending = [kept for kept in self._shown if kept.is_pending]
         for kept in pending:
             if self._owner._kept.pop(kept.event.id, None) is not None:
@@ -151,6 +159,10 @@ class Delivery:
 
     def to_json(self) -> list[dict[str, Any]]:
         return [event_json(event) for event in self.events]
+
+    def _take_back(self) -> None:
+        for act in self._else:
+            act()
 
 
 @attrs.define(eq=False)

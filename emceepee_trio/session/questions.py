@@ -72,9 +72,13 @@ class Question:
             short |= {k: self.params[k] for k in ("requestedSchema", "url") if k in self.params}
         return short
 
+    def reference(self) -> dict[str, Any]:
+        """As it stands where it is told elsewhere."""
+        return {"requestId": self.id, "server": self.server}
+
     def name(self) -> dict[str, Any]:
         """As it stands there if it is too large for that."""
-        return {"requestId": self.id, "server": self.server, "too_large": True}
+        return self.reference() | {"too_large": True}
 
     def whole(self) -> dict[str, Any]:
         """As get_elicitations and get_sampling_requests list it."""
@@ -104,6 +108,11 @@ class Questions:
     """Entered when the client hears of one, left when that is closed, or its server gone."""
     _open: dict[str, Question] = attrs.field(factory=dict, init=False)
     _closed: OrderedDict[str, QuestionState] = attrs.field(factory=OrderedDict, init=False)
+    # Of both, by their ids:
+    _told: set[str] = attrs.field(factory=set, init=False)
+    """The client has them, or how to ask for them."""
+    _in_full: set[str] = attrs.field(factory=set, init=False)
+    """It has them as they are."""
 
     async def ask(
         self, server: str, kind: Kind, params: Mapping[str, Any], abandoned: Callable[[], str]
@@ -196,7 +205,9 @@ class Questions:
             question.state = step(TABLES[question.kind], question.state, state)
             self._closed[question.id] = state
             if len(self._closed) > CLOSED:
-                self._closed.popitem(last=False)
+                forgotten, _ = self._closed.popitem(last=False)
+                self._told.discard(forgotten)
+                self._in_full.discard(forgotten)
         return settled
 
     def _log(self, level: logs.Level, what: str, question: Question, **more: Any) -> None:
@@ -208,6 +219,38 @@ class Questions:
             request_id=question.id,
             **more,
         )
+
+    def tell(self, question: Question, *, in_full: bool) -> Callable[[], None] | None:
+        """A response has it, in full or not; call what is returned if that is not written.
+
+        None if that was known.
+        """
+        marks = (self._told, self._in_full) if in_full else (self._told,)
+        new = [each for each in marks if question.id not in each]
+        for each in new:
+            each.add(question.id)
+
+        def take_back() -> None:
+            for each in new:
+                each.discard(question.id)
+
+        return take_back if new else None
+
+    def tell_again(self) -> None:
+        """The client has lost what it was told of those that are open."""
+        self._told.difference_update(self._open)
+        self._in_full.difference_update(self._open)
+
+    def is_told(self, question: Question) -> bool:
+        return question.id in self._told
+
+    def is_in_full(self, request_id: str) -> bool:
+        """Whether the client has it, open or not."""
+        return request_id in self._in_full
+
+    def find(self, request_id: str) -> Question | None:
+        """An open one."""
+        return self._open.get(request_id)
 
     @property
     def has_open(self) -> bool:

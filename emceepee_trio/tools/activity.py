@@ -8,14 +8,14 @@ import trio
 
 from ..config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
 from ..errors import TimedOut
-from ..model.events import Event
 from ..model.fields import Bounds, Doc, frozen
-from ..model.wire import dumps, event_json
+from ..model.wire import dumps
 from ..session.call import Task
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
+from .deliveries import NOTHING_PENDING, events_json, pending, remarks
 from .registry import ACTS, TOOLS, Request
-from .response import LONGEST, Reply, pending_client, remarks, text
+from .response import LONGEST, Reply, text
 from .servers import task_items
 
 
@@ -56,6 +56,8 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     def claim() -> tuple[dict[str, Any], Delivery]:
         events = session.events
         delivery = events.take() if since is None else events.take_after(since)
+        if since is not None:
+            session.questions.tell_again()  # it may not have had them either
         try:
             said = _report(session, triggers, delivery) | (note if is_cut else {})
             return {"content": [text(dumps(said))], "isError": False}, delivery
@@ -79,23 +81,22 @@ def _distinct(seen: list[Trigger]) -> list[dict[str, Any]]:
 
 
 def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery) -> dict[str, Any]:
-    by_server: dict[str, list[Event]] = {}
-    for event in delivery.events:
-        by_server.setdefault(event.server, []).append(event)
+    new, known = pending(session, delivery)
+    by_server: dict[str, list[dict[str, Any]]] = {}
+    for event in events_json(session, delivery):
+        by_server.setdefault(event["server"], []).append(event)
     working: dict[str, list[Task]] = {}
     for task in session.calls.working():
         working.setdefault(task.server, []).append(task)
     said: dict[str, Any] = {
         "triggers": triggers,
-        "events": [
-            {"server": server, "events": [event_json(event) for event in events]}
-            for server, events in by_server.items()
-        ],
+        "events": [{"server": server, "events": events} for server, events in by_server.items()],
         "pending_server": [
             {"server": server} | task_items(tasks, "working_tasks")
             for server, tasks in working.items()
         ],
-        "pending_client": pending_client(session) or {"elicitations": [], "sampling_requests": []},
+        "pending_client": new or NOTHING_PENDING,
+        **known,
     }
     if delivery.events:
         said["lastEventId"] = delivery.last_event_id

@@ -128,7 +128,7 @@ async def _within_patience(
 def asks(call: Call) -> str:
     """What a call waits for, and what to do about it."""
     questions = call.open_questions
-    ids = ", ".join(f"{question.kind} {question.id}" for question in questions[:ASKS_NAMED])
+    ids = ", ".join(question.id for question in questions[:ASKS_NAMED])
     if (more := len(questions) - ASKS_NAMED) > 0:
         ids += f" and {more} more"
     answers = " and ".join(dict.fromkeys(f"respond_to_{question.kind}" for question in questions))

@@ -17,7 +17,6 @@ from ..backend.tasks import call_as_task, has_tasks, must_be_task
 from ..backend.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
-    MAX_PENDING_BYTES,
     MAX_TASK_TTL_MS,
     MIN_TASK_TTL_MS,
 )
@@ -28,8 +27,9 @@ from ..model.problems import did_you_mean
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .asking import as_tool_error, asks
+from .deliveries import references
 from .registry import CALLS, TOOLS, Request
-from .response import LONGEST, Reply, Room, text
+from .response import LONGEST, Reply, text
 from .servers import task_items
 
 
@@ -166,6 +166,10 @@ def _no_such_tool(
 
 def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cut: bool) -> Reply:
     session, server = request.session, task.server
+    asked = call.open_questions
+    open_, full = references(session, server, asked)
+    # Who is asked is told what else waits: the task and its questions are what this is about.
+    tasks = [t for t in session.calls.working(server) if not (asked and t is task)]
     shown = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -175,13 +179,11 @@ def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cu
             "tool": task.tool,
         },
         "pending_on_server": {
-            **task_items(session.calls.working(server), "tasks"),
-            "elicitations_for_server": Room(MAX_PENDING_BYTES).briefs(
-                session.questions.open("elicitation", server)
-            ),
+            **task_items(tasks, "tasks"),
+            "elicitations_for_server": open_,
         },
     }
-    if call.open_questions:
+    if asked:
         said = f"Promoted to task {task.task_id}: {asks(call)}."
     else:
         said = (
@@ -193,4 +195,4 @@ def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cu
         backend = session.backends.get(server)
         if not call.is_sent and backend is not None and backend.starting_still is not None:
             said += f" Server {server!r} is {backend.starting_still}."
-    return Reply({"content": [text(said), text(dumps(shown))], "isError": False})
+    return Reply({"content": [text(said), text(dumps(shown))], "isError": False}, full=full)

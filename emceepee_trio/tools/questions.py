@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
+import attrs
+
 from ..config.bounds import MAX_BLOCKS
 from ..config.server import A_NAME
 from ..errors import InvalidArguments
@@ -35,10 +37,11 @@ async def get_sampling_requests(request: Request, asked: Open) -> Reply:
 async def _open(request: Request, kind: Kind, key: str, asked: Open) -> Reply:
     questions = request.session.questions
     if asked.request_id is not None:
-        whole = questions.get(kind, asked.request_id).whole()
-        return await long_reply({key: [whole]})
+        one = questions.get(kind, asked.request_id)
+        return attrs.evolve(await long_reply({key: [one.whole()]}), full=[one])
     found = questions.open(kind, asked.server)
-    return await list_reply(key, (question.whole() for question in found))
+    reply = await list_reply(key, (question.whole() for question in found))
+    return attrs.evolve(reply, full=found)
 
 
 @frozen

@@ -6,17 +6,16 @@ nothing can be lost between taking them and handing the response to its transpor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from ..config import ContextIn
-from ..config.bounds import MAX_PENDING_BYTES
 from ..errors import ToolError
 from ..model.problems import Problem
 from ..model.spelling import spell
-from ..model.wire import dumps, size_of, to_snake
+from ..model.wire import dumps, to_snake
 from ..session.call import Lapsed
 from ..session.events import Delivery
 from ..session.questions import Question
@@ -24,6 +23,7 @@ from ..session.session import Session
 from ..waits.firewall import Firewall
 from ..waits.slices import in_slices
 from .clients import STRANGER, Known
+from .deliveries import events_json, nothing, pending, remarks, tell
 
 LONGEST = "no answer is waited for longer than {} ms (limits.answer_ms)"
 """Said where that ended a wait before its time."""
@@ -43,6 +43,8 @@ class Reply:
     """Makes the result from events taken on the spot, instead; await_activity does."""
     lapsed: Lapsed | None = None
     """A question that nobody answered in time, and that the result may be about."""
+    full: Sequence[Question] = ()
+    """Questions that stand in full in the result."""
 
 
 def text(value: str) -> dict[str, Any]:
@@ -120,75 +122,18 @@ def _in_structured(result: Result, blocks: Blocks) -> Result:
 
 
 def _context(session: Session, reply: Reply, delivery: Delivery) -> Blocks:
-    blocks = []
+    blocks: Blocks = []
     if reply.lapsed is not None:
         blocks.append({"unanswered_question": to_snake(reply.lapsed)})
-    if said := delivery_json(delivery, "events_since_last_response"):
-        blocks.append(said)
-    if session.config.context == "full" and (pending := pending_client(session)):
-        blocks.append({"pending_client_action": pending})
-    return blocks
-
-
-def nothing(session: Session) -> Delivery:
-    """A delivery of no events."""
-    return Delivery((), 0, 0, False, "", session.events, ())
-
-
-def delivery_json(delivery: Delivery, key: str) -> Result:
-    said: Result = {}
+    tell(session, delivery, reply.full)
+    new: Result
+    known: Result
+    new, known = pending(session, delivery) if session.config.context == "full" else ({}, {})
     if delivery.events or delivery.lost:
-        said[key] = delivery.to_json()
-    return said | remarks(delivery)
-
-
-def remarks(delivery: Delivery) -> Result:
-    """What a delivery says beside its events."""
-    said: Result = {}
-    if delivery.more:
-        said["more"] = delivery.more
-    if delivery.lost:
-        said["events_lost"] = delivery.lost
-    if delivery.cursor_lost:
-        said["cursor_lost"] = True
-    return said
-
-
-def pending_client(session: Session, server: str | None = None) -> Result:
-    """Questions that wait for the client; empty if there are none.
-
-    They stand in every response, so there is a bound to what they take of it.
-    """
-    elicitations = session.questions.open("elicitation", server)
-    sampling = session.questions.open("sampling", server)
-    if not elicitations and not sampling:
-        return {}
-    room = Room(MAX_PENDING_BYTES)
-    said: Result = {
-        "elicitations": room.briefs(elicitations),
-        "sampling_requests": room.briefs(sampling),
-    }
-    return said | ({"more": room.missing} if room.missing else {})
-
-
-@attrs.define(eq=False)
-class Room:
-    """For questions, each as it is, or only its name, or none."""
-
-    left: int
-    missing: int = attrs.field(default=0, init=False)
-
-    def briefs(self, questions: Iterable[Question]) -> list[Result]:
-        found = []
-        for question in questions:
-            short = question.brief() if question.size <= self.left else question.name()
-            size = size_of(short)
-            if size > self.left:
-                short = question.name()
-                size = size_of(short)
-            if size > self.left:
-                self.missing += 1
-            else:
-                self.left -= size
-                found.append(short)
-        return found
+        events = events_json(session, delivery)
+        blocks.append({"events_since_last_response": events} | remarks(delivery))
+    if new:
+        blocks.append({"pending_client_action": new})
+    if known:
+        blocks.append(known)
+    return blocks

@@ -31,9 +31,10 @@ from ..model.wire import timestamp
 from ..session.call import Task
 from ..session.session import Session
 from .asking import entries_of
+from .deliveries import ASKED, pending_of
 from .listing import list_reply
 from .registry import CALLS, ENDS, READS, STRANGERS, TOOLS, Request
-from .response import Reply, json_reply, pending_client
+from .response import Reply, json_reply
 
 STDERR_TAIL = 20
 RECENT_EVENTS = 20
@@ -171,11 +172,15 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
         ],
         "recent_events": session.events.recent(name, RECENT_EVENTS),
     }
-    said |= pending_client(session, name)
+    for event in said["recent_events"]:
+        if event["type"] in ASKED:
+            event["data"].pop("params", None)  # what is open stands beside it
+    pending, full = pending_of(session, name)
+    said |= pending
     if (process := process_json(backend)) is not None:
         said["process"] = process
     said["stderr_tail"] = session.buffers.tail(name, "stderr", STDERR_TAIL)
-    return json_reply(said)
+    return attrs.evolve(json_reply(said), full=full)
 
 
 def task_items(tasks: Sequence[Task], key: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import attrs
 import trio
 
 from ..config.bounds import (
@@ -22,9 +23,10 @@ from ..model.wire import to_snake
 from ..session.call import Call, Task
 from ..session.session import Session
 from .asking import asks
+from .deliveries import Room
 from .listing import list_reply
 from .registry import ENDS, READS, TOOLS, Request
-from .response import LONGEST, Reply, Room, json_reply
+from .response import LONGEST, Reply, json_reply
 
 Status = Literal["working", "completed", "failed", "cancelled", "expired"]
 
@@ -67,13 +69,11 @@ class OfTask:
 async def get_task(request: Request, asked: OfTask) -> Reply:
     session = request.session
     task = _task(session.calls.get(asked.task_id))
-    questions = session.questions.open("elicitation", task.server)
-    return json_reply(
-        {
-            "task": task_json(task, whole=True),
-            "pending_elicitations_for_server": Room(MAX_PENDING_BYTES).briefs(questions),
-        }
-    )
+    room = Room(MAX_PENDING_BYTES)
+    questions = room.briefs(session.questions.open("elicitation", task.server))
+    said = {"task": task_json(task, whole=True), "pending_elicitations_for_server": questions}
+    full = [question for question, in_full in room.shown if in_full]
+    return attrs.evolve(json_reply(said), full=full)
 
 
 def _task(call: Call) -> Task:
