@@ -35,8 +35,7 @@ async def test_a_completion_is_asked_for_and_given(
                 }
             ]
         }
-        brief = {"requestId": request_id, "server": "raw"}
-        assert answer.pending == {"elicitations": [], "sampling_requests": [brief]}
+        assert (answer.pending, answer.open_questions) == ({}, [request_id])
         answer = await emceepee.call(
             "respond_to_sampling", request_id=request_id, content="Paris", model="test-1"
         )
