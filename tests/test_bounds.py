@@ -894,12 +894,20 @@ async def tasks_shown(here: Here) -> None:
 async def pending(here: Here) -> None:
     async with session(questions=10_000) as there:
         await there.bad(
-            question(bounds.MAX_PENDING_BYTES), *[question(1, n) for n in range(2, 500)]
+            question(bounds.MAX_PENDING_BYTES), *[question(1, n) for n in range(2, 800)]
         )
         await wait_all_tasks_blocked()
-        shown = (await there.call("list_servers")).pending
+        said = await there.says("await_activity", timeout_ms=0, last_event_id="lost")
+        shown = said["pending_client"]
         assert shown["elicitations"][0]["too_large"] is True
-        assert len(shown["elicitations"]) + shown["more"] == 499
+        assert len(shown["elicitations"]) + shown["more"] == 799
+        # The next answers tell the others; those that are known have a bound of their own.
+        while (answer := await there.call("list_servers")).pending:
+            assert len(json.dumps(answer.result)) < 4 * bounds.MAX_PENDING_BYTES
+        said = answer.result["content"][-1]["text"]
+        assert len(said) < bounds.MAX_PENDING_BYTES + 100
+        known = json.loads(said)
+        assert len(known["open_questions"]) + known["more_open_questions"] == 799
 
 
 @tries("config.bounds.MAX_ARGS_SHOWN", "config.bounds.MAX_ARGS_BEGINNING")

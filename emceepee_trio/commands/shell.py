@@ -24,8 +24,8 @@ from .remote import Client, Daemon, NoAnswer
 
 T = TypeVar("T")
 
-CONTEXT = ("pending_client_action", "events_since_last_response")
-"""Blocks that are for a model."""
+CONTEXT = ("open_questions", "pending_client_action", "events_since_last_response")
+"""Blocks that are for a model, the last one first."""
 
 SETTLE_MS = 1000
 """How long we wait at once for what a daemon's servers become."""

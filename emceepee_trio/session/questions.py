@@ -223,8 +223,10 @@ class Questions:
     def tell(self, question: Question, *, in_full: bool) -> Callable[[], None] | None:
         """A response has it, in full or not; call what is returned if that is not written.
 
-        None if that was known.
+        None if that was known, or is of no use any more.
         """
+        if question.id not in self._open:
+            return None
         marks = (self._told, self._in_full) if in_full else (self._told,)
         new = [each for each in marks if question.id not in each]
         for each in new:

@@ -70,7 +70,7 @@ async def test_context_comes_behind_what_the_server_said(connect: Open) -> None:
         await emceepee.question()
         for tool in "structured_only", "unknown_content", "schema_mismatch":
             answer = await emceepee.execute("raw", tool)
-            assert answer.pending["elicitations"]
+            assert answer.open_questions
             said = dict(AS_THEY_CAME[tool])
             assert answer.content == said.pop("content", [])
             result = dict(answer.result)

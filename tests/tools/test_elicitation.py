@@ -232,7 +232,7 @@ async def test_questions_of_one_server_can_be_picked(connect: Open) -> None:
         for server in "raw", "other":
             await emceepee.start_task(server, "two_questions")
         # Which of them comes first is up to the server.
-        while sum(map(len, (await emceepee.call("list_servers")).pending.values())) < 4:
+        while len((await emceepee.call("list_servers")).open_questions) < 4:
             await emceepee.call("await_activity")
         for tool, key in (
             ("get_elicitations", "elicitations"),

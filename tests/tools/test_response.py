@@ -46,8 +46,12 @@ async def test_events_and_questions_come_with_every_response(
             blocks = [json.loads(block["text"]) for block in answer.result["content"][1:]]
             if events:
                 assert list(blocks.pop(0)) == ["events_since_last_response"]
-            assert blocks == [{"pending_client_action": pending}]
+            assert blocks == [{"open_questions": [form, sampling]}]
 
+        # Who has lost what it was told is told again.
+        since = emceepee.events[-1]["id"]
+        said = await emceepee.says("await_activity", timeout_ms=0, last_event_id=since)
+        assert said["pending_client"] == pending
         await emceepee.says("list_tasks")
         await check([], "list_tasks")
         await check([], "get_task", task_id="none")
@@ -203,7 +207,7 @@ async def test_context_may_be_off(connect: Open) -> None:
             answer = await emceepee.call(tool)
             assert len(answer.result["content"]) == 1
         said = await emceepee.says("await_activity", timeout_ms=0)
-        assert said["pending_client"]["elicitations"][0]["requestId"] == ULID
+        assert said["open_questions"] == [ULID]
 
 
 async def test_await_activity_carries_no_context_of_its_own(connect: Open) -> None:
