@@ -1,7 +1,8 @@
 """What some tests need and Python does not bring: npm packages, a Node to run them, a browser.
 
 Without it they are skipped, saying what is missing; where CI is set they fail instead. Packages
-are installed into a folder of the test's, from the exact versions that are named here.
+are installed into a folder of the tests', from the exact versions that are named here, once for all
+processes that run tests.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import attrs
 import pytest
 
 Json = dict[str, Any]
+Made = TypeVar("Made")
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
@@ -29,6 +33,9 @@ INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.327"
 CODEX = "@openai/codex@0.169.0"
 GEMINI = "@google/gemini-cli@0.61.0"
+MCPORTER = "mcporter@0.9.0"
+FASTMCP = "fastmcp-slim[client]==4.1.2"
+"""fastmcp without its server."""
 NODE_SINCE = (22, 19)
 """What the packages ask for."""
 NODE = "22.23.3"
@@ -103,6 +110,34 @@ def inspect(npm: Npm, url: str, era: str, *options: str) -> Json:
     return result
 
 
+@contextmanager
+def shared(
+    factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], Made]
+) -> Iterator[Made]:
+    """What is made of a folder that all processes that run tests have in common.
+
+    They come to *fill* it one at a time, which does nothing if an earlier one has done it. The
+    last to leave removes it.
+    """
+    base = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / name
+    with (base / f"{name}.turn").open("w") as turn, (base / f"{name}.users").open("w") as users:
+        flock(turn, LOCK_EX)
+        flock(users, LOCK_SH)
+        folder.mkdir(exist_ok=True)
+        made = fill(folder)
+        flock(turn, LOCK_UN)
+        yield made
+        flock(turn, LOCK_EX)
+        try:
+            flock(users, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            return  # somebody is there
+        shutil.rmtree(folder)
+
+
 def install(folder: Path, *packages: str) -> Npm:
     """Install packages, and Node if that of the system is too old."""
     npm = find("npm")
@@ -111,6 +146,9 @@ def install(folder: Path, *packages: str) -> Npm:
         bringer = f"node-{sys.platform}-{_architecture()}"
         packages = (*packages, f"{bringer}@{NODE}")
         node = str(folder / "node_modules" / bringer / "bin" / "node")
+    done = folder / "done"
+    if done.exists():
+        return Npm(folder, node)
     options = (
         "--no-save",
         "--no-package-lock",
@@ -119,9 +157,32 @@ def install(folder: Path, *packages: str) -> Npm:
         "--no-fund",
         "--prefer-offline",
     )
+    _install(folder, packages, [npm, "install", "--prefix", str(folder), *options])
+    done.touch()
+    return Npm(folder, node)
+
+
+def install_python(folder: Path, *packages: str) -> str:
+    """A Python that has these packages, beside what that of the tests has."""
+    python = folder / "bin" / "python"
+    done = folder / "done"
+    if done.exists():
+        return str(python)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    (site,) = folder.glob("lib/*/site-packages")
+    ours = [path for path in sys.path if "site-packages" in path]
+    (site / "ours.pth").write_text("\n".join(ours), "utf-8")
+    quietly = ("--disable-pip-version-check", "--no-compile")
+    _install(folder, packages, [str(python), "-m", "pip", "install", *quietly])
+    done.touch()
+    return str(python)
+
+
+def _install(folder: Path, packages: tuple[str, ...], command: list[str]) -> None:
+    what = ", ".join(packages)
     try:
         done = subprocess.run(
-            [npm, "install", "--prefix", str(folder), *options, *packages],
+            [*command, *packages],
             capture_output=True,
             env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
@@ -130,10 +191,9 @@ def install(folder: Path, *packages: str) -> Npm:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        lacking(f"npm did not install {', '.join(packages)} in time")
+        lacking(f"{what}: not installed in time")
     if done.returncode != 0:
-        lacking(f"npm cannot install {', '.join(packages)}:\n{done.stderr}")
-    return Npm(folder, node)
+        lacking(f"{what}: cannot be installed:\n{done.stderr}")
 
 
 def _version(node: str) -> tuple[int, ...]:

@@ -4,25 +4,55 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from fake_backends import demo, raw
-from outside import INSPECTOR, SDK_1, SDK_2, Npm, install
+from outside import (
+    CLAUDE_CODE,
+    CODEX,
+    FASTMCP,
+    GEMINI,
+    INSPECTOR,
+    MCPORTER,
+    SDK_1,
+    SDK_2,
+    Npm,
+    install,
+    install_python,
+    shared,
+)
 from served import Daemon, serve
 
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
-def npm() -> Iterator[Npm]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever waits for a minute and a half begins first; the other workers do the rest."""
+    items.sort(key=lambda item: item.path.name != "test_patience.py")
+
+
+def install_npm(folder: Path) -> Npm:
     """The clients, and beside them our scripts that use them: packages are found from there."""
-    with TemporaryDirectory(prefix="npm-") as folder:
-        npm = install(Path(folder), SDK_1, SDK_2, INSPECTOR)
-        for script in HERE.glob("*.mjs"):
-            shutil.copy(script, folder)
+    npm = install(folder, SDK_1, SDK_2, INSPECTOR, MCPORTER, CLAUDE_CODE, CODEX, GEMINI)
+    for script in HERE.glob("*.mjs"):
+        shutil.copy(script, folder)
+    return npm
+
+
+@pytest.fixture(scope="session")
+def npm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Npm]:
+    with shared(tmp_path_factory, "npm", install_npm) as npm:
         yield npm
+
+
+@pytest.fixture(scope="session")
+def fastmcp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Python that has fastmcp."""
+    with shared(
+        tmp_path_factory, "fastmcp", lambda folder: install_python(folder, FASTMCP)
+    ) as python:
+        yield python
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
 import pytest
 
-from outside import CLAUDE_CODE, CODEX, GEMINI, Npm, install
+from outside import Npm
 from scripted_model import Json, Model, Step, scripted
 
 ENTRY = {"command": sys.executable, "args": ["-m", "emceepee_trio", "stdio", "--demo"]}
@@ -101,12 +100,6 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def clients() -> Iterator[Npm]:
-    with TemporaryDirectory(prefix="npm-", ignore_cleanup_errors=True) as folder:
-        yield install(Path(folder), CLAUDE_CODE, CODEX, GEMINI)
-
-
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
@@ -127,7 +120,7 @@ def found(pattern: str, results: list[str]) -> str:
 
 
 def test_what_happens_is_told_beside_a_structured_answer(
-    clients: Npm, kind: Kind, tmp_path: Path
+    npm: Npm, kind: Kind, tmp_path: Path
 ) -> None:
     steps = kind.script(
         demo("add", a=1, b=2),  # waits until its server is there
@@ -139,7 +132,7 @@ def test_what_happens_is_told_beside_a_structured_answer(
         calls("list_timers"),
     )
     with scripted(*steps) as model:
-        kind.run(clients, tmp_path, model)
+        kind.run(npm, tmp_path, model)
     first, timer, *sums, last, _ = model.results
     assert "3" in first
     assert "timer_id" in timer
@@ -150,7 +143,7 @@ def test_what_happens_is_told_beside_a_structured_answer(
 
 
 def test_a_question_is_seen_answered_and_its_result_fetched(
-    clients: Npm, kind: Kind, tmp_path: Path
+    npm: Npm, kind: Kind, tmp_path: Path
 ) -> None:
     steps = kind.script(
         demo("ask_name"),
@@ -165,7 +158,7 @@ def test_a_question_is_seen_answered_and_its_result_fetched(
         lambda results: ("get_task_result", {"task_id": found(r'"task_id": ?"([^"]+)"', results)}),
     )
     with scripted(*steps) as model:
-        kind.run(clients, tmp_path, model)
+        kind.run(npm, tmp_path, model)
     promoted, answered, result = model.results
     assert "respond_to_elicitation" in promoted
     assert "error" not in answered
