@@ -19,6 +19,9 @@ HOW = {
     "fish": "emceepee completion fish | source   # in ~/.config/fish/config.fish",
 }
 
+GENERAL = {"--help": "show help and exit", "--version": "print the version and exit"}
+"""Options without a command."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=sorted(HOW), metavar="SHELL", help="bash, zsh or fish")
@@ -53,7 +56,7 @@ def _bash(commands: Commands) -> Iterator[str]:
         "_emceepee() {",
         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} known=",
         "  if ((COMP_CWORD == 1)); then",
-        f"    known={shlex.quote(' '.join([*commands, '--help', '--version']))}",
+        f"    known={shlex.quote(' '.join([*commands, *GENERAL]))}",
         "  else",
         '    case "${COMP_WORDS[1]} $prev" in',
     )
@@ -80,6 +83,11 @@ def _zsh(commands: Commands) -> Iterator[str]:
         "_emceepee() {",
         "  local -a known",
         "  if (( CURRENT == 2 )); then",
+        "    if [[ $words[CURRENT] == -* ]]; then",
+        f"      known=({_described(GENERAL)})",
+        "      _describe -o option known",
+        "      return",
+        "    fi",
         f"    known=({_described({name: _does(each) for name, each in commands.items()})})",
         "    _describe command known",
         "    return",
@@ -98,7 +106,7 @@ def _zsh(commands: Commands) -> Iterator[str]:
         }
         yield f"    '{name} '*) known=({_described(options)})"
         if choices := _choices(parser):
-            yield f"      compadd {' '.join(choices)}"
+            yield f"      [[ $words[CURRENT] == -* ]] || {{ compadd {' '.join(choices)}; return }}"
         yield "      ;;"
     yield from (
         "  esac",
@@ -114,10 +122,19 @@ def _described(words: Mapping[str, str]) -> str:
 
 
 def _fish(commands: Commands) -> Iterator[str]:
+    yield from (
+        "function __emceepee_is",
+        "  set -l words (commandline -opc)",
+        '  test "$words[2]" = "$argv[1]"',
+        "end",
+    )
+    first = "'__emceepee_is \"\"'"
+    for option, about in GENERAL.items():
+        yield f"complete -c emceepee -n {first} -l {option[2:]} -d {_quoted(about)}"
     for name, parser in commands.items():
         about = _quoted(_does(parser))
-        yield f"complete -c emceepee -n __fish_use_subcommand -f -a {name} -d {about}"
-        seen = f"complete -c emceepee -n '__fish_seen_subcommand_from {name}'"
+        yield f"complete -c emceepee -n {first} -f -a {name} -d {about}"
+        seen = f"complete -c emceepee -n '__emceepee_is {name}'"
         for choice in _choices(parser):
             yield f"{seen} -f -a {choice}"
         for action, spelled in _options(parser):

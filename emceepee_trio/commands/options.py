@@ -24,8 +24,18 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
 
 def add_log_options(parser: argparse.ArgumentParser, *, style: str = "json") -> None:
     style = "text" if sys.stderr.isatty() else style
-    parser.add_argument("--log-format", choices=["json", "text"], default=style)
-    parser.add_argument("--log-level", choices=["debug", "info", "warn", "error"], default="warn")
+    parser.add_argument(
+        "--log-format",
+        choices=["json", "text"],
+        default=style,
+        help="of stderr; default text on a terminal",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=["debug", "info", "warn", "error"],
+        default="warn",
+        help="what is logged to stderr; default warn",
+    )
 
 
 def add_state_option(parser: argparse.ArgumentParser) -> None:

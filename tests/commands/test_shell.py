@@ -8,6 +8,8 @@ import pty
 import shutil
 import subprocess
 from pathlib import Path
+from select import select
+from termios import tcsetwinsize
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from emceepee_client import GUARD, write_config
 from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS
 from fake_backends import Journal, demo, raw
+from outside import find
 from served import serve
 
 NO_RESTART = {"restart": {"enabled": False}}
@@ -144,6 +147,85 @@ def test_bash_completes_commands_and_options() -> None:
     assert completed("emceepee", "serve", "--log-format", "") == ["json", "text"]
     assert completed("emceepee", "serve", "--config", "") == []
     assert completed("emceepee", "completion", "z") == ["zsh"]
+    assert completed("emceepee", "--") == ["--help", "--version"]
+
+
+# Lines, each with what is offered for its end, and what is not.
+LINES: tuple[tuple[str, set[str], set[str]], ...] = (
+    ("emceepee s", {"serve", "servers", "sessions", "status", "stdio"}, {"call", "script"}),
+    ("emceepee --", {"--help", "--version"}, {"serve", "--demo"}),
+    ("emceepee serve --", {"--bind", "--no-auth"}, {"--version", "--follow"}),
+    ("emceepee serve --no-auth --", {"--bind"}, set()),
+    ("emceepee serve --log-format ", {"json", "text"}, {"script"}),
+    ("emceepee tools serve --", {"--json"}, {"--bind"}),
+    ("emceepee completion ", {"bash", "fish", "zsh"}, {"script"}),
+    ("emceepee check ", {"script"}, {"json"}),
+)
+
+
+def test_fish_completes(tmp_path: Path) -> None:
+    fish = find("fish")
+    (tmp_path / "script").write_text(run("completion", "fish").stdout, "utf-8")
+    asked = "; echo ==; ".join(f"complete -C '{line}'" for line, _, _ in LINES)
+    told = subprocess.run(
+        [fish, "--no-config", "-c", f"source script; {asked}"],
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        text=True,
+        check=True,
+    )
+    assert told.stderr == ""
+    for (line, wanted, others), said in zip(LINES, told.stdout.split("==\n"), strict=True):
+        offered = {row.split("\t")[0] for row in said.splitlines()}
+        assert wanted <= offered, line
+        assert not others & offered, line
+
+
+def test_zsh_completes(tmp_path: Path) -> None:
+    zsh = find("zsh")
+    (tmp_path / "script").write_text(run("completion", "zsh").stdout, "utf-8")
+    (tmp_path / "other").touch()  # of files, too, there is more than one to list
+    terminal, theirs = pty.openpty()
+    tcsetwinsize(terminal, (200, 200))
+    process = subprocess.Popen(
+        [zsh, "-f", "-i"],
+        cwd=tmp_path,
+        env=os.environ | {"HOME": str(tmp_path), "TERM": "dumb"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    said = ""
+
+    def until(mark: str) -> str:
+        nonlocal said
+        while mark not in said:
+            assert select([terminal], [], [], GUARD)[0], said
+            said += os.read(terminal, 65536).decode("ascii", "replace").replace("\r", "")
+        before, _, said = said.partition(mark)
+        return before
+
+    def write(text: str) -> None:
+        os.write(terminal, text.encode())
+
+    try:
+        # Words with quotes inside, so that the echo of what is typed is none of them.
+        write("unset zle_bracketed_paste; LISTMAX=1000; autoload -U compinit; compinit -D -u\n")
+        write(". ./script; PS1=THE''PROMPT\n")
+        for line, wanted, others in LINES:
+            until("THEPROMPT")  # now it reads key by key
+            write(f"{line}\t\t\x15print DO''NE\n")
+            # The list stands between the line and the one that Tab has begun to fill in.
+            offered = set(until("DONE").partition("\n")[2].rpartition("THEPROMPT")[0].split())
+            assert wanted <= offered, line
+            assert not others & offered, line
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
