@@ -70,7 +70,11 @@ def npm() -> Iterator[Npm]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serve(tmp_path_factory.mktemp("served"), "--demo", "--no-auth") as daemon:
+    folder = tmp_path_factory.mktemp("served")
+    config = folder / "config.json"
+    # The suite leaves calls behind that wait for it.
+    config.write_text(json.dumps({"shutdown_grace_ms": 0}), "utf-8")
+    with serve(folder, "--demo", "--no-auth", "--config", str(config)) as daemon:
         yield daemon.url
 
 
