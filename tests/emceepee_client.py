@@ -215,8 +215,10 @@ class Emceepee:
             await self.call("await_activity")
 
     async def connected(self, *servers: str) -> None:
+        """Whether that is told or not: who has seen one connecting is woken."""
         for server in servers:
-            await self.event("server_connected", name=server)
+            while (await self.status(server))["server"]["status"] != "connected":
+                await self.call("await_activity")
 
     async def task_over(self, task_id: str) -> Json:
         """Its final state."""
@@ -248,8 +250,9 @@ class Emceepee:
         return said
 
     async def pid(self, server: str) -> int:
-        await self.event("process_started", name=server)
-        return int((await self.status(server))["process"]["pid"])
+        while (process := (await self.status(server)).get("process")) is None:
+            await self.call("await_activity", timeout_ms=50)  # that it has started wakes nobody
+        return int(process["pid"])
 
 
 @contextmanager

@@ -303,6 +303,6 @@ def _events(result: dict[str, Any]) -> list[dict[str, Any]]:
     answer = Answer.of(result)
     if answer.events:
         return answer.events
-    said = json.loads(answer.texts[0]) if len(answer.content) == 1 else {}
-    groups = said.get("events", []) if isinstance(said, dict) and "triggers" in said else []
-    return [found for group in groups for found in group["events"]]
+    if not answer.content or not answer.content[0].get("text", "").startswith('{"triggers"'):
+        return []
+    return [found for group in answer.json["events"] for found in group["events"]]

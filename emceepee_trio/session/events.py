@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -184,6 +184,8 @@ class Events:
     _bytes: int = attrs.field(default=0, init=False)
     _lost: int = attrs.field(default=0, init=False)
     _newest_told: str = attrs.field(default="", init=False)
+    _wakes: dict[Trigger, None] = attrs.field(factory=dict, init=False)
+    """Each once, and for one response."""
 
     def publish(self, server: str, happening: Happening) -> None:
         """Synchronous: whoever notices something tells it before anything else can run."""
@@ -202,6 +204,26 @@ class Events:
             self._evict()
             self.on_kept(kept.until)
         self.triggers.publish(Trigger(server, event_type(happening)))
+
+    def wake(self, server: str, happening: Happening) -> None:
+        """Wake who waits, or who is the next to, for what is not told as an event."""
+        trigger = Trigger(server, event_type(happening))
+        self._wakes[trigger] = None
+        self.triggers.publish(trigger)
+
+    def take_wakes(self) -> list[Trigger]:
+        wakes, self._wakes = list(self._wakes), {}
+        return wakes
+
+    def forget_wakes(self, server: str) -> None:
+        """Another answer has told of it."""
+        for trigger in [each for each in self._wakes if each.server == server]:
+            del self._wakes[trigger]
+
+    def put_back(self, wakes: Iterable[Trigger]) -> None:
+        """Nobody was told of them."""
+        self._wakes |= dict.fromkeys(wakes)
+        self.triggers.nudge()
 
     def lose(self, count: int) -> None:
         """So many will not be told; the next delivery says so."""
@@ -253,7 +275,9 @@ class Events:
         return next(reversed(self._kept)) != last_event_id
 
     def has_news(self, since: str | None) -> bool:
-        """Whether there is something to take, after that id if there is one."""
+        """Whether there is something to take, after that id if there is one, or to wake for."""
+        if self._wakes:
+            return True
         return self.has_pending if since is None else self.has_after(since)
 
     async def wait_news(self, since: str | None, cursor: int) -> None:

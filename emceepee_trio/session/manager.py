@@ -162,7 +162,7 @@ class SessionManager:
                                 session=session_id,
                             )
                         for server in self.registry.visible(principal).values():
-                            self._start_backend(session, server)
+                            self._start_backend(session, server, is_planned=True)
                         logs.write("info", "session_created", session=session_id)
                         slot.set(session)
                 finally:
@@ -273,8 +273,9 @@ class SessionManager:
                     session.say_added(server, BY_CONFIG)
                     self._start_backend(session, server)
 
-    def _start_backend(self, session: Session, server: Server) -> None:
-        session.start_backend(server, restricted=self.registry.restricts(server.name))
+    def _start_backend(self, session: Session, server: Server, *, is_planned: bool = False) -> None:
+        restricted = self.registry.restricts(server.name)
+        session.start_backend(server, restricted=restricted, is_planned=is_planned)
 
 
 def _same(session: Session, server: Server) -> Backend | None:

@@ -33,6 +33,7 @@ from ..waits.firewall import Firewall, begin
 from .buffers import Buffers, Heard, Logged
 from .calls import Calls
 from .events import Events
+from .planned import Planned
 from .questions import Questions
 from .registry import not_found
 from .roots import Choice, ToldRoots
@@ -75,6 +76,7 @@ class Session:
     timers: Timers = attrs.field(init=False)
     buffers: Buffers = attrs.field(init=False)
     sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
+    planned: Planned = attrs.field(factory=Planned, init=False)
     used: bool = attrs.field(default=False, init=False)
     """Its client has done more than say hello."""
     idle_since: float = attrs.field(factory=trio.current_time, init=False)
@@ -121,14 +123,19 @@ class Session:
         if self.draining.is_set():
             self.events.triggers.close()
 
-    def start_backend(self, server: Server, *, restricted: bool) -> Backend:
+    def start_backend(
+        self, server: Server, *, restricted: bool, is_planned: bool = False
+    ) -> Backend:
         """Begin to connect, under the server's name from now on. Waits for nothing."""
         backend = self.new_backend(server, restricted=restricted)
         self.backends[server.name] = backend
+        if is_planned:
+            self.planned.add(server.name)
         return backend
 
     def new_backend(self, server: Server, *, restricted: bool, once: bool = False) -> Backend:
         """Begin to connect, without a name yet."""
+        self.planned.discard(server.name)
         backend = Backend(
             server, self, self.config, self.shared, self.id, self.wall, restricted, once
         )
@@ -208,11 +215,15 @@ class Session:
     # tell is in the middle of something that has to be done, told or not.
 
     def publish(self, server: str, happening: Happening) -> bool:
-        """Whether it will be told; what cannot be is counted as lost."""
+        """Whether it will be told, if it is news; what cannot be is counted as lost."""
         if isinstance(happening, WORK_ENDS):
             self.touch()
         if (backend := self.backends.get(server)) is not None:
             backend.lost_with.count(happening)
+        if self.planned.hides(server, happening):
+            if isinstance(happening, events.ServerConnected) and self.planned.connected(server):
+                self.events.wake(server, happening)
+            return True
         with (wall := self._wall("event_crashed", server, lambda _: self.events.lose(1))):
             self.events.publish(server, happening)
         return wall.log_id is None

@@ -47,7 +47,8 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
             raise TimedOut(
                 "nothing more is waited for: the daemon is stopping; call again when it is back"
             )
-    triggers = _distinct(feed.after(cursor))
+    wakes = session.events.take_wakes()
+    triggers = _distinct([*wakes, *feed.after(cursor)])
     if not triggers:
         triggers = [{"type": "immediate" if session.events.has_news(since) else "timeout"}]
     is_cut = wait_ms < timeout_ms and triggers == [{"type": "timeout"}]
@@ -58,6 +59,8 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
         delivery = events.take() if since is None else events.take_after(since)
         if since is not None:
             session.questions.tell_again()  # it may not have had them either
+        if wakes:
+            delivery.on_give_back(lambda: events.put_back(wakes))
         try:
             said = _report(session, triggers, delivery) | (note if is_cut else {})
             return {"content": [text(dumps(said))], "isError": False}, delivery

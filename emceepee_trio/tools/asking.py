@@ -116,6 +116,7 @@ async def _within_patience(
             return await backend.ask(exchange)
         except MCPError as error:
             raise as_tool_error(error, name, what) from None
+    request.session.planned.discard(name)  # what was said to be missing is told when it comes
     limit = "execute_timeout_ms" if patience_ms == limits.execute_timeout_ms else "answer_ms"
     starting = backend.starting
     raise TimedOut(
@@ -221,6 +222,7 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
     for backend in asked:
         server = backend.server.name
         if server in failed:
+            request.session.planned.discard(server)
             if (starting := backend.starting_still) is not None:
                 failed[server] += f"; {starting}"
             gathered.errors.append({"server": server, "error": failed[server]})

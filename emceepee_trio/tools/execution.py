@@ -81,6 +81,7 @@ async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
         call.listeners.clear()
     if isinstance(outcome, Task):
         return _promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
+    session.events.forget_wakes(asked.server)
     return Reply(outcome, lapsed=call.lapsed)
 
 
@@ -195,4 +196,5 @@ def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cu
         backend = session.backends.get(server)
         if not call.is_sent and backend is not None and backend.starting_still is not None:
             said += f" Server {server!r} is {backend.starting_still}."
+            session.planned.discard(server)
     return Reply({"content": [text(said), text(dumps(shown))], "isError": False}, full=full)

@@ -139,6 +139,8 @@ class ListServers:
 async def list_servers(request: Request, asked: ListServers) -> Reply:
     session = request.session
     show = describe if asked.detail == "full" else summarize
+    for backend in session.backends.values():
+        _look_at(session, backend)
     return await list_reply("servers", (show(session, each) for each in session.backends.values()))
 
 
@@ -157,6 +159,7 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
     session, name = request.session, asked.server
     backend = session.backend(name)
     said: dict[str, Any] = {"server": describe(session, backend, whole=True)}
+    _look_at(session, backend)
     if backend.client is not None and backend.client.negotiated.instructions:
         said["instructions"] = cut(backend.client.negotiated.instructions, MAX_INSTRUCTIONS)
     questions = {kind: session.questions.open(kind, name) for kind in ("elicitation", "sampling")}
@@ -181,6 +184,13 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
         said["process"] = process
     said["stderr_tail"] = session.buffers.tail(name, "stderr", STDERR_TAIL)
     return attrs.evolve(json_reply(said), full=full)
+
+
+def _look_at(session: Session, backend: Backend) -> None:
+    if backend.state is BackendState.CONNECTING:
+        session.planned.look_at(backend.server.name)
+    else:
+        session.events.forget_wakes(backend.server.name)
 
 
 def task_items(tasks: Sequence[Task], key: str) -> dict[str, Any]:

@@ -123,6 +123,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
         backend = session.backends.get(call.server)
         if not call.is_sent and backend is not None and backend.starting is not None:
             waited += f". Server {call.server!r} is {backend.starting}"
+            session.planned.discard(call.server)
         raise TimedOut(f"task {asked.task_id} is still working {waited}", details)
     return Reply(call.slot.peek(), lapsed=call.lapsed)
 

@@ -23,9 +23,13 @@ async def _open(
     async with open_emceepee(folder, servers, **settings) as emceepee:
         yield emceepee
         await drain(emceepee)
+        # What starts as planned is told by nothing else.
+        here = [each["name"] for each in (await emceepee.says("list_servers"))["servers"]]
+        processes = [(await emceepee.status(name)).get("process") for name in here]
     ids = [event["id"] for event in emceepee.events]
     assert len(ids) == len(set(ids))
     started = [e["data"]["pid"] for e in emceepee.events if e["type"] == "process_started"]
+    started += [process["pid"] for process in processes if process is not None]
     with trio.fail_after(GUARD):
         await until(lambda: not any(map(is_running, started)))
 
