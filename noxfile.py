@@ -79,13 +79,13 @@ def races(session: nox.Session) -> None:
             session, "-n", "auto", "-m", "races or hypothesis", "--hypothesis-profile=long", *args
         )
     else:
-        pytest(session, "tests/races", "-n", "auto", *args)
+        pytest(session, "-n", "auto", "-m", "races", *(args or ["tests/races"]))
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
     """Real processes killed, stalled and lied to."""
-    pytest(session, "tests/faults", "-n", "auto", *session.posargs)
+    pytest(session, "-n", "auto", "-m", "faults", *(session.posargs or ["tests/faults"]))
 
 
 @nox.session
@@ -93,7 +93,7 @@ def conformance(session: nox.Session) -> None:
     """The protocol's own conformance suite against our HTTP endpoint."""
     if shutil.which("npm") is None and not os.environ.get("CI"):
         session.skip("there is no npm here to install the suite with")
-    pytest(session, "tests/conformance", *session.posargs)
+    pytest(session, "-m", "conformance", *(session.posargs or ["tests/conformance"]))
 
 
 @nox.session
