@@ -178,6 +178,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def servers(session: nox.Session) -> None:
+    """Servers that others wrote, from empty caches; ``-- --proxy``: behind a proxy, too."""
+    session.install(".", *group("tests"))
+    session.run("python", "tests/servers.py", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """The benchmarks, each a table on stdout: all of them, or those named; with the arguments."""
     session.install(".")
