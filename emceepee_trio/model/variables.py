@@ -13,7 +13,7 @@ EDITORS = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparato
 
 
 class NotSet(str):
-    """A complaint that is about the environment, not about the text."""
+    """A complaint that is about what is not here, not about the text."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ def _value(written: str, inner: str, environ: Mapping[str, str]) -> str | tuple[
             return (NotSet(f"environment variable {name} is not set"),)
     kind = re.match(r"(\w+)(?=:|$)|/$", inner)
     if kind is not None and kind[0] == "input":
-        return ("${input:…} is asked for by VS Code only; use ${env:NAME}, or disable the server",)
+        return (NotSet("${input:…} is asked for by VS Code only; use ${env:NAME}"),)
     if kind is not None and (kind[0] in EDITORS or kind[0] in {"command", "config"}):
         return (f"${{{kind[0]}}} is not supported outside VS Code and Cursor; write what it is",)
     return ('not a variable; write "$${" if it is meant literally',)

@@ -358,13 +358,6 @@ def test_a_problem_is_one_line_with_its_path(data: object, line: str) -> None:
             ".allowedTools: given twice, also as allowed_tools",
         ),
         (
-            {"command": "x", "env": {"A": "${input:key}"}},
-            (
-                ".env.A: ${input:…} is asked for by VS Code only; "
-                "use ${env:NAME}, or disable the server"
-            ),
-        ),
-        (
             {"command": "x", "cwd": "${workspaceFolder}"},
             (
                 ".cwd: ${workspaceFolder} is not supported outside VS Code and Cursor; "
@@ -384,19 +377,31 @@ def test_a_problem_of_a_server_is_one_line_with_its_path(
     assert said({"mcpServers": {"s": entry}}) == [f"mcpServers.s{line}"]
 
 
+def not_set(name: str) -> str:
+    return f"environment variable {name} is not set"
+
+
 @pytest.mark.parametrize(
-    ("entry", "what", "where"),
+    ("entry", "lacks", "where"),
     [
-        ({"url": "${NOPE}"}, "NOPE", "url"),
-        ({"command": "x", "args": ["-k", "${env:NOPE}"]}, "NOPE", "args[1]"),
-        ({"url": "https://h", "headers": {"A-B": "Bearer ${TOKEN}"}}, "TOKEN", "headers.A-B"),
+        ({"url": "${NOPE}"}, not_set("NOPE"), "url"),
+        ({"command": "x", "args": ["-k", "${env:NOPE}"]}, not_set("NOPE"), "args[1]"),
+        (
+            {"url": "https://h", "headers": {"A-B": "Bearer ${TOKEN}"}},
+            not_set("TOKEN"),
+            "headers.A-B",
+        ),
+        (
+            {"command": "x", "env": {"A": "${input:key}"}},
+            "${input:…} is asked for by VS Code only; use ${env:NAME}",
+            "env.A",
+        ),
     ],
 )
 def test_a_server_whose_variables_are_not_set_is_disabled_alone(
-    entry: dict[str, object], what: str, where: str
+    entry: dict[str, object], lacks: str, where: str
 ) -> None:
     good = {"command": "sh"}
-    lacks = f"environment variable {what} is not set"
     for data, path in (
         ({"servers": [{"name": "s", **entry}, {"name": "good", **good}]}, "servers[0]"),
         ({"mcpServers": {"s": entry, "good": good}}, "mcpServers.s"),

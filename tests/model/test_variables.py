@@ -33,10 +33,7 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
         ("${NONE}", "environment variable NONE is not set"),
         ("${env:NONE}", "environment variable NONE is not set"),
         ("${env:cwd}", "environment variable cwd is not set"),
-        (
-            "${input:key}",
-            "${input:…} is asked for by VS Code only; use ${env:NAME}, or disable the server",
-        ),
+        ("${input:key}", "${input:…} is asked for by VS Code only; use ${env:NAME}"),
         ("${cwd}", "${cwd} is not supported outside VS Code and Cursor; write what it is"),
         ("${/}", "${/} is not supported outside VS Code and Cursor; write what it is"),
         (
