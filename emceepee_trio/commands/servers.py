@@ -1,4 +1,7 @@
-"""``emceepee servers``: what servers there are, and whether they work."""
+"""``emceepee servers``: what servers there are, and whether they work.
+
+Of a daemon that has sessions, those of the sessions, as they are; else they are started to see.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import argparse
 import json
 from typing import Any
 
-from . import shell
+from . import shell, status
 from .output import say, table
+from .remote import Daemon, NoAnswer
 from .shell import Asked, Refused, answer
 
 BAD = {"error", "reconnecting", "disconnected"}
+COLUMNS: tuple[str, ...] = ("name", "status", "transport", "target", "last_error")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +29,13 @@ def run(options: argparse.Namespace) -> int:
         found: list[Any] = answer(await asked.call("list_servers", {"detail": "full"}))["servers"]
         return found
 
+    columns = COLUMNS
     try:
-        servers = shell.in_session(options, ask)
+        servers = [] if options.url is None else _of_sessions(options)
+        if servers:
+            columns = ("session", *COLUMNS)
+        else:
+            servers = shell.in_session(options, ask)
     except Refused as why:
         return shell.refused(options, why)
     if options.json:
@@ -33,7 +43,22 @@ def run(options: argparse.Namespace) -> int:
     elif not servers:
         say("no servers")
     else:
-        columns = ("name", "status", "transport", "target", "last_error")
         rows = [[server.get(key, "") for key in columns] for server in servers]
         say("\n".join(table((*columns[:-1], "error"), rows)))
     return 1 if any(server.get("status") in BAD for server in servers) else 0
+
+
+def _of_sessions(options: argparse.Namespace) -> list[dict[str, Any]]:
+    shell.check_alone(options)
+    try:
+        return status.ask(Daemon.find(options.url, options.state_dir), _servers)
+    except NoAnswer as why:
+        raise Refused(str(why)) from None
+
+
+def _servers(_: str, said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"session": session["session"], **server}
+        for session in said["sessions"]
+        for server in session["servers"]
+    ]

@@ -83,14 +83,19 @@ def in_session(
         import trio
 
         return trio.run(_in_own, _only(config, server), ask)
-    if options.config is not None or options.demo:
-        raise Usage("--url: the daemon has servers of its own; leave --config and --demo out")
+    check_alone(options)
     try:
         daemon = Daemon.find(options.url, options.state_dir)
         with Client.connected(daemon, f"emceepee {options.command}") as client:
             return _at_once(ask(_Remote(client)))
     except NoAnswer as error:
         raise Refused(str(error)) from None
+
+
+def check_alone(options: argparse.Namespace) -> None:
+    """Who asks a daemon has no say in its servers."""
+    if options.config is not None or options.demo:
+        raise Usage("--url: the daemon has servers of its own; leave --config and --demo out")
 
 
 def _only(config: Config, server: str | None) -> Config:

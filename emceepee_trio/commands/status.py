@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..model.wire import loads
 from .options import HOST, add_url_option, default_port
 from .output import complain, say, table
 from .remote import Daemon, NoAnswer, body_of
+
+T = TypeVar("T")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +28,7 @@ def tell(options: argparse.Namespace, show: Callable[[str, dict[str, Any]], str]
     """What the daemon says of itself, as *show* puts it."""
     url = options.url or f"http://{HOST}:{default_port()}"
     try:
-        said = _ask(Daemon.find(url, options.state_dir), show)
+        said = ask(Daemon.find(url, options.state_dir), show)
     except NoAnswer as error:
         complain(f"emceepee {options.command}: {error}")
         return 1
@@ -34,7 +36,12 @@ def tell(options: argparse.Namespace, show: Callable[[str, dict[str, Any]], str]
     return 0
 
 
-def _ask(daemon: Daemon, show: Callable[[str, dict[str, Any]], str]) -> str:
+def ask(daemon: Daemon, show: Callable[[str, dict[str, Any]], T]) -> T:
+    """What *show* makes of the daemon's address and what it says of itself.
+
+    Raises:
+        NoAnswer: it says nothing, or something else.
+    """
     with daemon.request("GET", "/status") as response:
         body = body_of(response)
     try:
@@ -69,6 +76,11 @@ ITEMS = {
 """The tables under that of the sessions: their columns, and what stands in them."""
 
 
+def _note(server: dict[str, Any]) -> str:
+    why = f": {server['last_error']}" if "last_error" in server else ""
+    return f"disabled{why}" if server["disabled"] else ""
+
+
 def _table(url: str, status: dict[str, Any]) -> str:
     sessions = status["sessions"]
     state = "ready" if status["ready"] else "draining"
@@ -78,7 +90,14 @@ def _table(url: str, status: dict[str, Any]) -> str:
         lines.append(f"all had to wait {slow['count']} times, up to {slow['longest_ms']} ms")
     lines.append("")
     if not sessions:
-        return "\n".join([*lines, "no sessions"])
+        lines.append("no sessions")
+        if configured := status.get("servers"):  # an older daemon does not name them
+            lines += ["", "Each session that comes has:"]
+            lines += table(
+                ("server", "transport", "target", "note"),
+                [[s["name"], s["transport"], s["target"], _note(s)] for s in configured],
+            )
+        return "\n".join(lines)
     named = ("session", "principal", "client")
     lines += table(
         (*named, *ITEMS),

@@ -1,4 +1,5 @@
-"""What is under way, for people who run a daemon: every session with its servers, tasks, questions.
+"""What is under way, for people who run a daemon: every session with its servers, tasks, questions,
+and the servers that a session has from the configuration.
 
 Ids of sessions are shown as in the logs, arguments of tools not at all.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..config import Lacking, Server
 from ..model.redact import label
 from ..session.manager import SessionManager
 from ..session.session import Session
@@ -15,7 +17,20 @@ from ..tools.servers import describe
 
 def status_of(manager: SessionManager, principal: str | None) -> dict[str, Any]:
     """The sessions of one principal, or of all."""
-    return {"sessions": [_session(session) for session in manager.sessions(principal)]}
+    return {
+        "servers": [_configured(server) for server in manager.config.servers],
+        "sessions": [_session(session) for session in manager.sessions(principal)],
+    }
+
+
+def _configured(server: Server) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "name": server.name,
+        "transport": server.transport,
+        "target": server.target,
+        "disabled": server.disabled,
+    }
+    return said | ({"last_error": server.lacks} if isinstance(server, Lacking) else {})
 
 
 def _session(session: Session) -> dict[str, Any]:

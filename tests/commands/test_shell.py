@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,8 @@ import warm
 from emceepee_client import GUARD, write_config
 from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS
+from emceepee_trio.commands import remote
+from emceepee_trio.commands.remote import Client
 from fake_backends import Journal, demo, raw
 from outside import find
 from served import serve
@@ -121,6 +124,13 @@ def test_a_running_daemon_is_asked_for_them(tmp_path: Path) -> None:
         assert told.stderr.startswith("emceepee tools: nobody: ")
         assert run("sessions", *how).stdout == "no sessions\n"
         assert json.loads(run("sessions", "--json", *how).stdout) == []
+        idle = run("status", *how).stdout
+        assert re.search(r"no sessions\n\n.*\n.*\nraw +stdio .*\ndemo +stdio ", idle)
+        with Client.connected(remote.Daemon.find(daemon.url, tmp_path), "window") as client:
+            client.call("remove_server", {"name": "demo"})
+            head, row = run("servers", *how).stdout.splitlines()
+            assert head.split()[:3] == ["SESSION", "NAME", "STATUS"]
+            assert row.split()[1] == "raw"
     told = run("tools", *how)
     assert told.returncode == 1
     assert told.stderr.startswith(f"emceepee tools: no daemon answers at {daemon.url}")

@@ -27,3 +27,18 @@ DAEMON = {
 def test_it_tells_if_all_had_to_wait_for_one(slow: dict[str, object], lines: list[str]) -> None:
     _, *more, blank, rest = _table("http://here", DAEMON | slow).split("\n")
     assert (more, blank, rest) == (lines, "", "no sessions")
+
+
+def test_without_a_session_it_tells_what_each_would_have() -> None:
+    servers = [
+        {"name": "a", "transport": "stdio", "target": "sh", "disabled": False},
+        {"name": "b", "transport": "http", "target": "http://h", "disabled": True}
+        | {"last_error": "environment variable B is not set (url)"},
+    ]
+    *_, none, blank, each, head, a, b = _table("http://h", DAEMON | {"servers": servers}).split(
+        "\n"
+    )
+    assert (none, blank, each) == ("no sessions", "", "Each session that comes has:")
+    assert head.split() == ["SERVER", "TRANSPORT", "TARGET", "NOTE"]
+    assert a.split() == ["a", "stdio", "sh"]
+    assert b.endswith("http://h  disabled: environment variable B is not set (url)")
