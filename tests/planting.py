@@ -28,8 +28,9 @@ from mutants.front import FRONT
 from mutants.peers import PEERS
 from mutants.session import SESSION
 from mutants.slow import SLOW
+from mutants.users import USERS
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS)
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "emceepee_trio"

@@ -95,6 +95,7 @@ async def test_who_hangs_keeps_nobody_from_starting(monkeypatch: pytest.MonkeyPa
             session = await sessions.ensure("a", "p")
             await session.backend("raw").connection()
             assert session.backend("hanging").starting is not None
+            assert session.backend("hanging").last_error is None  # it is at its first try
 
 
 async def test_who_leaves_while_it_waits_for_its_turn_is_gone() -> None:
