@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -184,8 +185,25 @@ class Emceepee:
             self.lost += answer.json.get("events_lost", 0)
         for events in told:
             assert events == sorted(events, key=lambda event: str(event["id"]))
-            self.events += events
+            for event in events:
+                self.events += await self._parts(event)
         return answer
+
+    async def _parts(self, event: Json) -> list[Json]:
+        """What is told by this event, one by one, as the server's status has it."""
+        incident = event["data"].get("incident")
+        if incident is None:
+            return [event]
+        data = {key: value for key, value in event["data"].items() if key != "incident"}
+        recent = (await self.status(event["server"]))["recent_events"]
+        parts = [
+            each
+            for each in recent
+            if incident["firstEventId"] <= each["id"] < event["id"]
+            and each["type"] in incident["events"]
+        ]
+        assert Counter(each["type"] for each in parts) == incident["events"]
+        return [*parts, {**event, "data": data}]
 
     async def says(self, tool: str, /, **arguments: Any) -> Any:
         """What a tool of ours answers."""

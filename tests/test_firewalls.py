@@ -284,6 +284,7 @@ async def a_timer(scene: Scene) -> None:
 
 
 async def the_sweeper(scene: Scene) -> None:
+    scene.session.notified(ONE, "notifications/vendor", None)
     scene.arm()
     await trio.sleep(scene.session.config.limits.events_ms / 1000 + 10)
     assert scene.session.events.next_due() is None

@@ -20,6 +20,7 @@ import attrs
 from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from ..model.events import Event, Happening, Notification, abridged
+from ..model.incidents import events_json
 from ..model.wire import dumps, event_json, event_type, size_of, timestamp, to_camel
 from ..waits.feed import Feed
 
@@ -106,6 +107,8 @@ class Delivery:
     """The newest that the client has been told of, with these."""
     _owner: Events
     _shown: Sequence[_Kept]
+    _repeated: frozenset[str] = frozenset()
+    """Ids of those that were taken before, and not given back."""
     _settled: bool = attrs.field(default=False, init=False)
     _else: list[Callable[[], None]] = attrs.field(factory=list, init=False)
     """To be called if what is told beside them is not."""
@@ -158,7 +161,7 @@ class Delivery:
             kept.outgoing -= 1
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [event_json(event) for event in self.events]
+        return events_json(self.events, self._repeated)
 
     def _take_back(self) -> None:
         for act in self._else:
@@ -314,7 +317,8 @@ class Events:
         lost, self._lost = self._lost, 0
         events = [kept.event for kept in taken]
         last_event_id = max(self._newest_told, events[-1].id) if events else self._newest_told
-        delivery = Delivery(events, more, lost, cursor_lost, last_event_id, self, taken)
+        repeated = frozenset(kept.event.id for kept in taken if not kept.is_pending)
+        delivery = Delivery(events, more, lost, cursor_lost, last_event_id, self, taken, repeated)
         for kept in taken:
             kept.outgoing += 1
         return delivery

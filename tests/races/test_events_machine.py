@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from functools import partial
 from itertools import zip_longest
 
@@ -17,11 +19,34 @@ from hypothesis.stateful import (
 )
 
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
-from emceepee_trio.model.events import Notification, TimerExpired
+from emceepee_trio.model import events as happened
+from emceepee_trio.model.events import Happening, Notification, TimerExpired
+from emceepee_trio.model.wire import event_type
 from emceepee_trio.session.events import Delivery, Events
 from parts import new_ids
 from trio_machine import TrioMachine
 
+LIFE: list[Happening] = [
+    happened.ProcessCrashed("n", 1),
+    happened.ServerDisconnected("n", "lost", False),
+    happened.Restarting("n", 1, 1),
+    happened.ServerReconnecting("n", 1, 1),
+    happened.ProcessStarted("n", 1),
+    happened.Restarted("n", 1, 1),
+    happened.ServerConnected("n", {}, "v"),
+    happened.ServerReconnected("n", {}, "v", "restart", 1, True, True, True, 0, 0, 0),
+    happened.ServerRemoved("n", "t", "me"),
+    happened.TimerExpired("t", "m", 1),
+]
+LETTERS = {
+    **dict.fromkeys(
+        ("process_crashed", "server_disconnected", "restarting", "server_reconnecting"), "L"
+    ),
+    "server_connected": "B",
+    "server_reconnected": "B",
+    "server_removed": "G",
+}
+"""Lost, gone, back."""
 KEEP, KEEP_BYTES, KEEP_FOR = 60, 40_000, 100.0
 NOTICES = ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
 
@@ -109,6 +134,13 @@ class Deliveries(TrioMachine):
             item.lost = True
             self.lost += 1
 
+    @rule(server=st.sampled_from("ab"), steps=st.lists(st.sampled_from(LIFE), min_size=1))
+    def lives(self, server: str, steps: list[Happening]) -> None:
+        """In any order: more than can be true, and nothing that is would be missing."""
+        for step in steps:
+            self.do_sync(partial(self.events.publish, server, step))
+            self.add(None)
+
     def add(self, notice: tuple[str, str] | None) -> None:
         (event,) = [kept.event for kept in self.events._kept.values()][-1:]
         item = Item(len(self.items), notice, event.size, self.now + KEEP_FOR)
@@ -167,6 +199,7 @@ class Deliveries(TrioMachine):
     ) -> Response:
         assert [self.ids[event.id] for event in delivery.events] == expected
         assert [event.count for event in delivery.events] == [item.count for item in expected]
+        self.check_incidents(delivery, expected)
         assert (delivery.more, delivery.lost) == (more, self.lost)
         assert delivery.cursor_lost is cursor_lost
         told = [self.newest_told, *(event.id for event in delivery.events[-1:])]
@@ -177,6 +210,41 @@ class Deliveries(TrioMachine):
         for item in expected:
             item.on_its_way += 1
         return response
+
+    def check_incidents(self, delivery: Delivery, expected: list[Item]) -> None:
+        """Each event is told once: by itself, or by the return of its server."""
+        kinds = {event.id: (event.server, event_type(event.happening)) for event in delivery.events}
+        repeated = {
+            event.id
+            for event, item in zip(delivery.events, expected, strict=True)
+            if not item.is_pending
+        }
+        told, said = list[tuple[str, str, str]](), delivery.to_json()
+        for shown in said:
+            server = shown["server"]
+            if (incident := shown["data"].get("incident")) is not None:
+                first = incident["firstEventId"]
+                parts = [
+                    id_
+                    for id_, (of, kind) in kinds.items()
+                    if of == server
+                    and kind in incident["events"]
+                    and first <= id_ < shown["id"]
+                    and id_ not in repeated
+                ]
+                assert Counter(kinds[id_][1] for id_ in parts) == incident["events"]
+                assert shown["id"] not in repeated
+                told += [(id_, server, kinds[id_][1]) for id_ in parts]
+            told.append((shown["id"], server, shown["type"]))
+        assert sorted(told) == [(id_, *kind) for id_, kind in kinds.items()]
+        # And no return is told beside what it is the return from.
+        for server in "ab":
+            lived = "".join(
+                LETTERS.get(shown["type"], "")
+                for shown in said
+                if shown["server"] == server and shown["id"] not in repeated
+            )
+            assert not re.search("L[^GB]*B", lived), lived
 
     @rule(response=consumes(responses))
     def written(self, response: Response) -> None:
