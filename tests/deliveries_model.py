@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -11,6 +11,8 @@ import attrs
 from asgi_client import Client, Exchange
 from emceepee_trio.backend.comeback import Lost
 from emceepee_trio.config import Server
+from emceepee_trio.model import events
+from emceepee_trio.model.events import Happening
 from emceepee_trio.session.session import Session
 from emceepee_trio.waits.slot import Slot
 
@@ -29,18 +31,46 @@ def happen_in(session: Session, *numbers: int) -> None:
         session.notified("files", METHOD, {"n": number})
 
 
+LIFE: list[Happening] = [
+    events.ProcessCrashed("files", 1),
+    events.ServerDisconnected("files", "lost", False),
+    events.Restarting("files", 1, 1),
+    events.ProcessStarted("files", 2),
+    events.Restarted("files", 2, 1),
+    events.ServerReconnected("files", {}, "v", "restart", 1, True, True, True, 0, 0, 0),
+]
+"""Of a program that crashes and is back."""
+
+
+def live(client: Client, *steps: int) -> None:
+    """Some of that, which is told as one where an answer has both ends."""
+    for step in steps:
+        client.own.session.publish("files", LIFE[step])
+
+
+def lived(messages: Iterable[Any]) -> int:
+    """How much of it these responses tell of."""
+    count = 0
+    for event in _events(messages):
+        if event["server"] == "files" and event["type"] != "notification":
+            count += 1 + sum(event["data"].get("incident", {"events": {}})["events"].values())
+    return count
+
+
 def told(messages: Iterable[Any]) -> list[int]:
     """The numbers of the events that these responses tell of, in their order."""
-    numbers = []
+    noticed = [e["data"] for e in _events(messages) if e["type"] == "notification"]
+    return [data["params"]["n"] for data in noticed if data["method"] == METHOD]
+
+
+def _events(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
     for message in messages:
         for block in message.get("result", {}).get("content", ()):
             said = json.loads(block["text"]) if block["text"].startswith("{") else {}
             assert "events_lost" not in said
-            groups = [group["events"] for group in said.get("events", ())]
-            for group in [*groups, said.get("events_since_last_response", ())]:
-                noticed = [e["data"] for e in group if e["type"] == "notification"]
-                numbers += [data["params"]["n"] for data in noticed if data["method"] == METHOD]
-    return numbers
+            for group in said.get("events", ()):
+                yield from group["events"]
+            yield from said.get("events_since_last_response", ())
 
 
 def handed(exchange: Exchange) -> list[Any]:
@@ -65,6 +95,8 @@ class Asked:
     call: Call | None = None
     numbers: list[int] | None = None
     """What its answer tells, once there is one."""
+    lived: int = 0
+    """And of the server's life."""
 
     @property
     def is_open(self) -> bool:
@@ -82,7 +114,7 @@ class Asked:
                     numbers = told([message])
                     assert numbers == sorted(numbers)
                     assert self.numbers in (None, numbers), "one answer that tells different things"
-                    self.numbers = numbers
+                    self.numbers, self.lived = numbers, lived([message])
 
 
 @attrs.define(eq=False)

@@ -19,7 +19,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import LATEST, Client
 from asgi_world import World, open_world
-from deliveries_model import Asked, Call, Memory, happen
+from deliveries_model import LIFE, Asked, Call, Memory, happen, live
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.config import Config, Limits
 from emceepee_trio.config.bounds import DAY, HOUR
@@ -46,6 +46,8 @@ class Deliveries(TrioMachine):
         self.asked: list[Asked] = []
         self.told: list[int] = []
         """By answers that are of no interest any more."""
+        self.lived = self.lived_told = 0
+        """Events of the life of a server: published, and told as above."""
         self.keys = 0
         super().__init__()
 
@@ -115,6 +117,15 @@ class Deliveries(TrioMachine):
     @rule(count=st.integers(1, 3))
     def event(self, count: int) -> None:
         self.do_sync(partial(self.happens, count))
+
+    @rule(steps=st.lists(st.integers(0, len(LIFE) - 1), min_size=1, max_size=8))
+    def a_server_lives(self, steps: list[int]) -> None:
+        self.lived += len(steps)
+        self.do_sync(partial(live, self.client, *steps))
+
+    @rule()
+    def a_server_crashes_and_is_back(self) -> None:
+        self.a_server_lives(list(range(len(LIFE))))
 
     @rule(progress=st.booleans())
     def wait_for_activity(self, progress: bool) -> None:
@@ -244,6 +255,7 @@ class Deliveries(TrioMachine):
             if all(exchange.is_served for exchange in [*asked.earlier, asked.exchange]):
                 self.asked.remove(asked)
                 self.told += asked.numbers or ()
+                self.lived_told += asked.lived
 
     def teardown(self) -> None:
         try:
@@ -259,11 +271,15 @@ class Deliveries(TrioMachine):
                 self.do_sync(exchange.drop)
         for _ in range(ROUNDS):
             self.no_event_is_told_twice()
-            if len(self.all_told()) == self.published:
+            if (len(self.all_told()), self.life_told()) == (self.published, self.lived):
                 break
             self.do_sync(partial(self.clock.jump, KEPT + 1))
             self.do_sync(partial(self.ask, "list_timers"))
         assert sorted(self.all_told()) == list(range(1, self.published + 1))
+        assert self.life_told() == self.lived
+
+    def life_told(self) -> int:
+        return self.lived_told + sum(asked.lived for asked in self.asked)
 
     def all_told(self) -> list[int]:
         return self.told + [n for asked in self.asked for n in asked.numbers or ()]
@@ -277,6 +293,7 @@ class Deliveries(TrioMachine):
         if len(self.asked) > MOST:
             self.forget()
         assert len(set(self.all_told())) == len(self.all_told())
+        assert self.life_told() <= self.lived
 
     @invariant()
     def nobody_waits_while_there_is_something_to_tell(self) -> None:
