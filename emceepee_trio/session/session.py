@@ -80,6 +80,8 @@ class Session:
     used: bool = attrs.field(default=False, init=False)
     """Its client has done more than say hello."""
     idle_since: float = attrs.field(factory=trio.current_time, init=False)
+    untold: str = attrs.field(default="", init=False)
+    """What the newest answer in which there was no place for it had to say of its call."""
     waiters: int = attrs.field(default=0, init=False)
     """Requests parked in await_activity or get_task_result."""
     told_roots: ToldRoots = attrs.field(init=False)

@@ -74,7 +74,7 @@ class Argument:
 @frozen
 class Complete:
     server: Annotated[str, A_NAME]
-    ref: Reference
+    ref: Annotated[Reference, Doc("which prompt or template")]
     argument: Annotated[Argument, Doc("what is typed so far")]
     context: Annotated[Mapping[str, str], Doc("other arguments")] = attrs.field(factory=dict)
 

@@ -73,13 +73,14 @@ def finish(
     """
     if reply.claim is not None:
         result, delivery = reply.claim()
-        return _in_content(result, _note(ignored)), delivery
+        return _in_content(result, _note(session, ignored, delivery)), delivery
     place = _place(session.config.context_in, client, reply.result)
     if place is None:
+        session.untold = _ignored(ignored) or session.untold
         return reply.result, nothing(session)
     delivery = nothing(session) if session.config.context == "off" else session.events.take()
     with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
-        blocks = [*_note(ignored), *_context(session, reply, delivery)]
+        blocks = [*_note(session, ignored, delivery), *_context(session, reply, delivery)]
         return place(reply.result, blocks), delivery
     # Without what cannot be said: else nothing could be, ever again.
     return reply.result, nothing(session)
@@ -88,8 +89,21 @@ def finish(
 Blocks: TypeAlias = list[Result]
 
 
-def _note(ignored: Sequence[Problem]) -> Blocks:
-    return [{"note": f"ignored: {'; '.join(map(str, ignored))}"}] if ignored else []
+def _ignored(problems: Sequence[Problem]) -> str:
+    return f"ignored: {'; '.join(map(str, problems))}" if problems else ""
+
+
+def _note(session: Session, ignored: Sequence[Problem], delivery: Delivery) -> Blocks:
+    notes = [_ignored(ignored)] if ignored else []
+    if untold := session.untold:
+
+        def take_back() -> None:
+            session.untold = session.untold or untold
+
+        session.untold = ""
+        delivery.on_give_back(take_back)
+        notes.insert(0, f"of an earlier call: {untold}")
+    return [{"note": "; ".join(notes)}] if notes else []
 
 
 def _place(

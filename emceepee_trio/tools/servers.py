@@ -44,17 +44,23 @@ RECENT_EVENTS = 20
 class AddServer:
     name: Annotated[str, A_NAME]
     url: Annotated[str | None, A_URL, Doc("streamable HTTP endpoint")] = None
-    headers: Annotated[Mapping[str, str] | None, HEADERS, Secret()] = None
+    headers: Annotated[
+        Mapping[str, str] | None, HEADERS, Secret(), Doc("sent with every request")
+    ] = None
     command: Annotated[str | None, A_PATH, Doc("or: a program that speaks MCP on stdio")] = None
     args: Annotated[tuple[str, ...] | None, ARGS] = None
-    env: Annotated[Mapping[str, str] | None, ARGS, Secret()] = None
-    cwd: Annotated[str | None, A_PATH] = None
-    restart: Annotated[Mapping[str, Any] | None, FEW] = None
-    reconnect: Annotated[Mapping[str, Any] | None, FEW] = None
+    env: Annotated[Mapping[str, str] | None, ARGS, Secret(), Doc("added to its environment")] = None
+    cwd: Annotated[str | None, A_PATH, Doc("where it runs")] = None
+    restart: Annotated[
+        Mapping[str, Any] | None,
+        FEW,
+        Doc("of a program that ended: {enabled, max_attempts, base_delay_ms, max_delay_ms}"),
+    ] = None
+    reconnect: Annotated[Mapping[str, Any] | None, FEW, Doc("the same for a url")] = None
     allowed_tools: Annotated[tuple[str, ...] | None, ALLOWED, Doc("names or globs")] = None
     denied_tools: Annotated[tuple[str, ...] | None, ALLOWED] = None
-    description: Annotated[str | None, A_PATH] = None
-    connect_timeout_ms: int | None = None
+    description: Annotated[str | None, A_PATH, Doc("what it is good for")] = None
+    connect_timeout_ms: Annotated[int | None, Doc("default 30000")] = None
     keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False
 
 

@@ -10,6 +10,7 @@ from mcp_types import Implementation
 
 from emceepee_client import Answer, Emceepee, Open
 from fake_backends import raw
+from like import Like
 
 CLAUDE = Implementation(name="claude-code", version="2.1.327")
 CODEX = Implementation(name="codex-mcp-client", version="0.169.0")
@@ -63,9 +64,14 @@ async def test_what_it_cannot_be_put_into_tells_nothing_and_leaves_it_to_the_nex
             answer = await structured(emceepee, value)
             assert answer.result["content"] == [WORDS]
             assert answer.result["structuredContent"] == value
+        # Also what that answer itself had to say.
+        await emceepee.execute("raw", "structured", {"value": value}, timout_ms=9)
         answer = await structured(emceepee, {})
         context = answer.result["structuredContent"]["emceepee"]
-        assert told(context["events_since_last_response"]) == ["notifications/custom"] * 3
+        assert told(context["events_since_last_response"]) == ["notifications/custom"] * 4
+        assert context["note"] == Like('of an earlier call: ignored: .*"timout_ms".*')
+        answer = await structured(emceepee, {})
+        assert "note" not in answer.result["structuredContent"]["emceepee"]
 
 
 async def test_other_clients_have_it_in_the_content(connect_as_either: Open) -> None:
