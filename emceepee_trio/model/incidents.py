@@ -31,16 +31,8 @@ from .events import (
 )
 from .wire import event_json, event_type
 
-BEGINS = (
-    ProcessCrashed,
-    ProcessStopped,
-    ServerDisconnected,
-    ServerHealthDegraded,
-    ServerReconnecting,
-    Restarting,
-    RestartFailed,
-)
-GOES_ON = (ProcessStarted, Restarted)
+BEGINS = (ProcessCrashed, ProcessStopped, ServerDisconnected, ServerHealthDegraded)
+GOES_ON = (ServerReconnecting, Restarting, RestartFailed, ProcessStarted, Restarted)
 ENDS = (ServerConnected, ServerReconnected)
 IS_ANOTHER = (ServerAdded, ServerRemoved, ServerHealthRestored)
 """What came before has nothing to do with what comes."""

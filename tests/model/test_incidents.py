@@ -64,6 +64,7 @@ def test_tries_are_counted() -> None:
 
 def test_one_that_is_not_back_is_told_as_it_goes() -> None:
     assert kinds(*CRASH[:3]) == ["process_crashed", "server_disconnected", "restarting"]
+    assert kinds(*CRASH[2:]) == ["restarting", *kinds(*CRASH[3:])]
     assert kinds(*CRASH[3:]) == ["process_started", "restarted", "server_reconnected"]
     again = kinds(*CRASH, *CRASH, *CRASH[:2])
     assert again == ["server_reconnected"] * 2 + ["process_crashed", "server_disconnected"]

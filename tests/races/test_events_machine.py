@@ -39,9 +39,8 @@ LIFE: list[Happening] = [
     happened.TimerExpired("t", "m", 1),
 ]
 LETTERS = {
-    **dict.fromkeys(
-        ("process_crashed", "server_disconnected", "restarting", "server_reconnecting"), "L"
-    ),
+    "process_crashed": "L",
+    "server_disconnected": "L",
     "server_connected": "B",
     "server_reconnected": "B",
     "server_removed": "G",
