@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from emceepee_client import Emceepee, Open, is_running
+from emceepee_client import Emceepee, Json, Open, is_running
 from fake_backends import Journal, raw
 from like import Like
 from telling import COMEBACK, data, drain, kinds, life
@@ -36,6 +36,34 @@ async def kill(emceepee: Emceepee, server: str = "raw") -> int:
 
 async def back(emceepee: Emceepee) -> Any:
     return (await emceepee.event("server_reconnected", name="raw"))["data"]
+
+
+async def test_who_hears_of_it_when_it_is_over_hears_of_one_incident(connect: Open) -> None:
+    async with connect({"raw": raw() | SOON}, context="off") as emceepee:
+        await emceepee.connected("raw")
+        await emceepee.execute("raw", "notify_many", {"n": 1, "k": 0})
+        before = (await emceepee.event("notification"))["id"]
+        await kill(emceepee)
+        recent: list[Json] = []
+        while not recent or recent[-1]["type"] != "server_reconnected":
+            recent = (await emceepee.status("raw"))["recent_events"]
+        parts = [event for event in recent if event["id"] > before]
+        assert [part["type"] for part in parts] == COMEBACK
+        said = await emceepee.says("await_activity", timeout_ms=0)
+        ((told,),) = [group["events"] for group in said["events"]]
+        assert told["data"].pop("incident") == {
+            "firstEventId": parts[0]["id"],
+            "since": parts[0]["createdAt"],
+            "reason": "process was killed by SIGKILL",
+            "events": dict.fromkeys(COMEBACK[:-1], 1),
+        }
+        assert told == parts[-1]
+        assert said["lastEventId"] == told["id"]
+        # Whoever asks again goes on after any of them.
+        for n, cursor in enumerate([before, *(part["id"] for part in parts[:-1])]):
+            again = await emceepee.says("await_activity", timeout_ms=0, last_event_id=cursor)
+            assert again["events"] == [{"server": "raw", "events": parts[n:]}]
+        emceepee.events.clear()  # which are told twice, as asked for
 
 
 async def test_one_that_does_nothing(connect: Open) -> None:

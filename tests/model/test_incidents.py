@@ -85,6 +85,6 @@ def test_another_server_of_that_name_has_not_come_back() -> None:
 def test_what_is_repeated_is_told_one_by_one() -> None:
     assert len(told(*CRASH, repeated=frozenset(map(str, range(6))))) == 6
     # Also where only some of it is.
-    said = told(*CRASH, repeated=frozenset("01"))
-    assert [event["id"] for event in said] == ["0", "1", "5"]
-    assert said[2]["data"]["incident"]["firstEventId"] == "2"
+    said = told(*CRASH, repeated=frozenset("0"))
+    assert [event["id"] for event in said] == ["0", "5"]
+    assert said[1]["data"]["incident"]["firstEventId"] == "1"
