@@ -1,14 +1,20 @@
-"""``emceepee logs``: what servers log, and write to stderr."""
+"""``emceepee logs``: what servers log, and write to stderr.
+
+Of a daemon that has sessions, those of the sessions; else they are started to see.
+"""
 
 from __future__ import annotations
 
 import argparse
+import time
+from collections import Counter
 from typing import Any
 
 from ..config.bounds import MAX_LOGS_RETURNED
 from ..model.wire import dumps
-from . import shell
+from . import shell, status
 from .output import say
+from .remote import Daemon, NoAnswer
 from .shell import Asked, Refused, answer
 
 
@@ -34,10 +40,48 @@ def run(options: argparse.Namespace) -> int:
             await asked.pause()
 
     try:
-        shell.in_session(options, ask, options.server)
+        if options.url is None or not _tell_of_sessions(options):
+            shell.in_session(options, ask, options.server)
     except Refused as why:
         return shell.refused(options, why)
     return 0
+
+
+def _tell_of_sessions(options: argparse.Namespace) -> bool:
+    """Tell what those of a daemon have logged, which forgets nothing of it; whether it has any."""
+    shell.check_alone(options)
+    page, before = "/logs", Counter[str]()
+    try:
+        daemon = Daemon.find(options.url, options.state_dir)
+        names = status.ask(daemon, _names)
+        if not names:
+            return False
+        if options.server is not None:
+            if options.server not in names:
+                raise Refused(shell.no_server(options.server, names))
+            page += f"?server={options.server}"
+        while True:
+            lines = status.ask(daemon, _lines, page, "logs")
+            now = Counter(lines)
+            new = now - before
+            for line in lines:
+                if new[line]:
+                    new[line] -= 1
+                    say(line)
+            if not options.follow:
+                return True
+            before = now
+            time.sleep(shell.PAUSE)
+    except NoAnswer as why:
+        raise Refused(str(why)) from None
+
+
+def _names(_: str, said: dict[str, Any]) -> set[str]:
+    return {server["name"] for session in said["sessions"] for server in session["servers"]}
+
+
+def _lines(_: str, said: dict[str, Any]) -> list[str]:
+    return [f"{_line(entry)} (session {entry['session']})" for entry in said["logs"]]
 
 
 def _line(entry: dict[str, Any]) -> str:

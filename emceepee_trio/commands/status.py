@@ -36,18 +36,23 @@ def tell(options: argparse.Namespace, show: Callable[[str, dict[str, Any]], str]
     return 0
 
 
-def ask(daemon: Daemon, show: Callable[[str, dict[str, Any]], T]) -> T:
-    """What *show* makes of the daemon's address and what it says of itself.
+def ask(
+    daemon: Daemon,
+    show: Callable[[str, dict[str, Any]], T],
+    page: str = "/status",
+    key: str = "sessions",
+) -> T:
+    """What *show* makes of the daemon's address and what it says on that page.
 
     Raises:
         NoAnswer: it says nothing, or something else.
     """
-    with daemon.request("GET", "/status") as response:
+    with daemon.request("GET", page) as response:
         body = body_of(response)
     try:
-        status = loads(body.decode())
-        if response.status == 200 and "sessions" in status:
-            return show(daemon.url, status)
+        said = loads(body.decode())
+        if response.status == 200 and key in said:
+            return show(daemon.url, said)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         pass  # it is not what it should be
     raise daemon.stranger(response)

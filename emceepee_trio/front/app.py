@@ -20,6 +20,7 @@ from ..errors import internal
 from ..model.wire import dumps
 from ..session.manager import SessionManager
 from ..waits.firewall import Firewall
+from .logged import logs_of
 from .security import Header, Security, preflight, without_credentials
 from .status import status_of
 from .wire import Message, Receive, Refused, Scope, Send, send_json
@@ -120,10 +121,12 @@ def pages(
 
     @app.get("/status")
     async def status() -> Response:
-        principal = request.scope["state"][PRINCIPAL]
-        # The daemon's own credential is its operator's; others see what is theirs.
-        whose = None if principal in (OWN, LOCAL) else principal
-        return _json(200, about() | status_of(manager, whose))
+        return _json(200, about() | status_of(manager, _whose()))
+
+    @app.get("/logs")
+    async def logs() -> Response:
+        said = await logs_of(manager, _whose(), request.args.get("server"))
+        return Response(said + "\n", 200, content_type="application/json")
 
     @app.errorhandler(HTTPException)
     async def refused(error: HTTPException) -> Response:
@@ -136,6 +139,12 @@ def pages(
         return answer
 
     return app
+
+
+def _whose() -> str | None:
+    """The daemon's own credential is its operator's; others see what is theirs."""
+    principal: str = request.scope["state"][PRINCIPAL]
+    return None if principal in (OWN, LOCAL) else principal
 
 
 def _json(status: int, body: Any) -> Response:

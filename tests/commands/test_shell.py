@@ -128,6 +128,14 @@ def test_a_running_daemon_is_asked_for_them(tmp_path: Path) -> None:
         assert re.search(r"no sessions\n\n.*\n.*\nraw +stdio .*\ndemo +stdio ", idle)
         with Client.connected(remote.Daemon.find(daemon.url, tmp_path), "window") as client:
             client.call("remove_server", {"name": "demo"})
+            talk = {"server": "raw", "tool": "stderr", "args": {"line": "hello"}}
+            client.call("execute_tool", talk)
+            hello = " raw stderr info: hello 0 (session "
+            while hello not in run("logs", "raw", *how).stdout:
+                pass  # stderr is a pipe of its own
+            assert hello in run("logs", *how).stdout  # it stays where it is
+            told = run("logs", "demo", *how)
+            assert told.stderr == "emceepee logs: no server 'demo'; there are: raw\n"
             head, row = run("servers", *how).stdout.splitlines()
             assert head.split()[:3] == ["SESSION", "NAME", "STATUS"]
             assert row.split()[1] == "raw"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from emceepee_trio.front.app import App, pages
 from emceepee_trio.front.binds import Bind, Unix
 from emceepee_trio.front.security import Security, Tokens
 from emceepee_trio.front.wire import Receive, Scope, Send, read_body, send_bytes, send_event
+from emceepee_trio.session.buffers import Buffers
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.tools.registry import TOOLS, Request
 from fake_backends import raw, until
@@ -275,3 +277,32 @@ async def test_a_status_is_of_ones_own_sessions_but_for_the_operator() -> None:
 
         assert await shown(ADA) == {"ada/main"}
         assert await shown(OPERATOR) == {"ada/main", "bob/main"}
+
+
+def _has_two(buffers: Buffers, server: str) -> bool:
+    return len(buffers.tail(server, "stderr", 9)) == 2
+
+
+async def test_logs_are_of_ones_own_sessions_but_for_the_operator_and_are_kept() -> None:
+    async with open_app(servers=[Server("raw", **raw()), Server("other", **raw())]) as world:
+        for name in ("ada", "bob"):
+            session = await world.manager.ensure(f"{name}/main", name)
+            for server in ("raw", "other"):
+                args = {"line": f"{name} at {server}", "n": 2}
+                asked = {"server": server, "tool": "stderr", "args": args}
+                await TOOLS.get("execute_tool").call(Request(session, world.manager), asked)
+                await until(partial(_has_two, session.buffers, server))
+
+        async def shown(more: str, query: str = "") -> list[tuple[str, str]]:
+            said = json.loads((await world.ask(f"GET /logs{query}", more)).body)
+            assert said["logs"] == sorted(said["logs"], key=lambda entry: entry["timestamp"])
+            return sorted({(entry["session"], entry["data"][:-2]) for entry in said["logs"]})
+
+        for _ in range(2):
+            assert await shown(ADA, "?server=raw") == [("ada/main", "ada at raw")]
+        assert await shown(OPERATOR, "?server=other") == [
+            ("ada/main", "ada at other"),
+            ("bob/main", "bob at other"),
+        ]
+        assert len(await shown(OPERATOR)) == 4
+        assert await shown(ADA, "?server=nobody") == []
