@@ -70,6 +70,12 @@ def test_one_that_is_not_back_is_told_as_it_goes() -> None:
     assert again == ["server_reconnected"] * 2 + ["process_crashed", "server_disconnected"]
 
 
+def test_the_next_one_is_another() -> None:
+    first, second = told(*CRASH, *CRASH)
+    assert first["data"]["incident"]["events"] == second["data"]["incident"]["events"]
+    assert second["data"]["incident"]["firstEventId"] == "6"
+
+
 def test_another_server_of_that_name_has_not_come_back() -> None:
     gone = events.ProcessStopped("x", 7, 0)
     removed, added = events.ServerRemoved("x", "t", "me"), events.ServerAdded("x", "t", "me")

@@ -296,6 +296,41 @@ SESSION = (
         "session/test_events.py",
     ),
     mutant(
+        "a server's second return tells of its first loss again",
+        "model/incidents.py",
+        "            parts = under_way.pop(server, None)\n",
+        "            parts = under_way.get(server)\n",
+        "model/test_incidents.py::test_the_next_one_is_another",
+    ),
+    mutant(
+        "who asks again is not told what an incident was made of",
+        "session/events.py",
+        "        repeated = frozenset(kept.event.id for kept in taken if not kept.is_pending)\n",
+        "        repeated = frozenset[str]()\n",
+        "faults/test_crashes.py::test_who_hears_of_it_when_it_is_over_hears_of_one_incident",
+    ),
+    mutant(
+        "a server that has failed before it connects is told no more than one that has not",
+        "session/planned.py",
+        "            self.discard(server)\n        return isinstance",
+        "            pass\n        return isinstance",
+        "faults/test_crashes.py::test_one_before_it_has_said_hello",
+    ),
+    mutant(
+        "who waits a moment too late for a server is not woken",
+        "session/events.py",
+        "        self._wakes[trigger] = None\n",
+        "        pass\n",
+        "tools/test_planned.py::test_who_begins_to_wait_too_late_is_woken_once",
+    ),
+    mutant(
+        "a question counts as told by a response that is not written",
+        "session/questions.py",
+        "                each.discard(question.id)\n",
+        "                pass\n",
+        "tools/test_deliveries.py::test_a_question_is_told_until_a_response_with_it_is_written",
+    ),
+    mutant(
         "a notice collapses into one that was delivered before",
         "session/events.py",
         "            heapq.heappop(alike)\n            if not alike:\n"
