@@ -15,7 +15,7 @@ from . import logs
 from .config import Config, ConfigError, Loaded, default_path, load_default
 from .daemon import Settings, open_daemon
 from .front.app import App
-from .front.token_file import BadToken, state_directory
+from .front.token_file import BadToken, state_directory, state_to_keep
 from .front.tokens import find
 from .front.wire import Receive, Refused, Scope, Send, send_json
 
@@ -55,7 +55,7 @@ class Asgi:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         self._why_not = "the daemon has crashed, see its log"
-        async with open_daemon(settings) as daemon:
+        async with open_daemon(settings, state=state_to_keep(None)) as daemon:
             self._app = daemon.app
             try:
                 await send({"type": "lifespan.startup.complete"})

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -73,8 +74,12 @@ async def open_daemon(
     settings: Settings,
     sockets: Sequence[Bound] = (),
     is_ready: Callable[[], bool] = lambda: True,
+    state: Path | None = None,
 ) -> AsyncGenerator[Daemon]:
-    """Sessions, and the app that opens them for whoever calls it, live in this block."""
+    """Sessions, and the app that opens them for whoever calls it, live in this block.
+
+    What outlives them is kept in the *state* directory, if there is one.
+    """
     config = resolved(settings.config, sockets)
     about = {
         "version": version("emceepee-trio"),
@@ -88,13 +93,15 @@ async def open_daemon(
         def said() -> dict[str, Any]:
             return {**about, "ready": is_ready(), "slow_steps": slow.to_json()}
 
-        async with open_sessions(config) as manager:
+        async with open_sessions(config, state) as manager:
             endpoint = McpEndpoint(manager, config)
             app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
             yield Daemon(manager, endpoint, app, sockets)
 
 
-async def run(binds: Sequence[Bind], read: Read, announce: Announce) -> None:
+async def run(
+    binds: Sequence[Bind], read: Read, announce: Announce, state: Path | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT, then drain and return.
 
     Raises:
@@ -107,7 +114,7 @@ async def run(binds: Sequence[Bind], read: Read, announce: Announce) -> None:
             drain = Drain(settings.config.shutdown_grace_ms / 1000)
             async with trio.open_nursery() as nursery:
                 async with open_daemon(
-                    settings, sockets, lambda: not drain.started.is_set()
+                    settings, sockets, lambda: not drain.started.is_set(), state
                 ) as daemon:
                     # Outlives the daemon, which has ended when the last signals are taken.
                     nursery.start_soon(_obey, signals, daemon, drain, read)  # noqa: ASYNC111 - see above

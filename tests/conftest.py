@@ -64,6 +64,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 @pytest.fixture(autouse=True)
+def nothing_is_known_before(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No daemon finds what that of another test has kept."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    monkeypatch.delenv("STATE_DIRECTORY", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def nothing_was_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test logs often is new to it."""
     monkeypatch.setattr(logs, "_often", Often(time.monotonic))

@@ -306,7 +306,9 @@ async def open_emceepee(
             garbled.append(message)
 
     with trio.fail_after(GUARD), stderr.open("w") as errlog, _plainly():
-        transport = stdio_client(StdioServerParameters(command=command, args=args), errlog=errlog)
+        state = {"XDG_STATE_HOME": str(folder / "state")}
+        program = StdioServerParameters(command=command, args=args, env=state)
+        transport = stdio_client(program, errlog=errlog)
         mode = "legacy" if era == "handshake" else "auto"
         async with Client(
             transport, mode=mode, client_info=client_info, message_handler=hear

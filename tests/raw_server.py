@@ -666,6 +666,7 @@ def parse_flags() -> argparse.Namespace:
     add("--discover", choices=["error", "silent", "die", "modern"], default="error")
     add("--journal", type=Path, metavar="FILE", help="append every received message")
     add("--tools", type=int, default=0, metavar="N", help="pad the list to N; so for the others")
+    add("--tools-in", type=Path, metavar="FILE", help="N is written there as we start")
     add("--resources", type=int, default=0, metavar="N")
     add("--templates", type=int, default=0, metavar="N")
     add("--prompts", type=int, default=0, metavar="N")
@@ -715,6 +716,8 @@ def main() -> None:
     if flags.garbage:
         write(b"Welcome to the raw server!\nlistening on stdio...\n{not json\n")
     time.sleep(flags.slow_start)
+    if flags.tools_in is not None and flags.tools_in.exists():
+        flags.tools = int(flags.tools_in.read_text())
     while flags.start_when is not None and not flags.start_when.exists():
         time.sleep(0.01)
     for line in sys.stdin.buffer:

@@ -32,12 +32,13 @@ from asgi_world import World, listening, open_world, speaking
 from echo_app import App
 from emceepee_client import Answer
 from emceepee_trio import logs
-from emceepee_trio.backend import catalog, client
+from emceepee_trio.backend import catalog, client, memory, shelf
 from emceepee_trio.backend.catalog import Catalog
 from emceepee_trio.backend.client import Negotiated
 from emceepee_trio.backend.connect import UNREAD
 from emceepee_trio.backend.cookies import FewCookies
 from emceepee_trio.backend.event_stream import LONGEST_ID, EventStream
+from emceepee_trio.backend.memory import Known, Memory, Remembered
 from emceepee_trio.backend.process import TEXT_LINE, open_process
 from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.commands import remote
@@ -809,6 +810,30 @@ async def remembered(here: Here) -> None:
     assert ("0",) not in shared.eras
 
 
+@tries("backend.memory.ENTRIES", "backend.memory.SIZE", "backend.memory.ONE")
+async def known(here: Here) -> None:
+    nothing = Negotiated("2025-11-25", {}, {}, None)
+
+    def one(size: int) -> Known:
+        return Known(nothing, {"tools": Remembered([], 1.0, 0)}, 1.0, size)
+
+    entries = Memory(lambda: 1.0)
+    for n in range(memory.ENTRIES + 1):
+        entries.learn(str(n), one(1), "s")
+    assert len(entries) == memory.ENTRIES
+    assert entries.recall("0") is None
+    assert entries.recall("1") == one(1)
+    entries.learn("1", one(memory.ONE + 1), "much")
+    assert entries.recall("1") is None
+    assert f'"most":{memory.ONE}' in here.log().replace(" ", "")
+    entries = Memory(lambda: 1.0)
+    most = memory.SIZE // memory.ONE
+    for n in range(most + 1):
+        entries.learn(str(n), one(memory.ONE), "s")
+    assert len(entries) == most
+    assert entries.recall("0") is None
+
+
 @tries("config.bounds.MAX_COOKIES", "config.bounds.MAX_COOKIE")
 async def cookies(here: Here) -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -1041,6 +1066,18 @@ async def token(here: Here) -> None:
     path.chmod(0o600)
     with pytest.raises(token_file.BadToken, match=r"no token|cannot read"):
         token_file.read_token(path)
+
+
+@tries("backend.shelf.LONGEST")
+async def file_of_a_server(here: Here) -> None:
+    folder = here.folder / shelf.FOLDER
+    folder.mkdir()
+    path = folder / "x.json"
+    path.write_text(" " * (shelf.LONGEST + 1))
+    async with shelf.open_memory(here.folder) as entries:
+        assert len(entries) == 0
+    assert not path.exists()
+    assert f"longer than {shelf.LONGEST} bytes" in here.log()
 
 
 @tries("commands.remote.MAX_ANSWER")

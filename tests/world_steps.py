@@ -17,7 +17,7 @@ import trio
 from asgi_world import World as Endpoint
 from asgi_world import open_world
 from emceepee_trio.backend import connect
-from emceepee_trio.config import Config, Limits, Reconnect, Retry, Server
+from emceepee_trio.config import Config, Defaults, Limits, Reconnect, Retry, Server
 from parts import hop
 from trio_machine import TrioMachine
 from world import Host, Hosts, Place, blocks, code_of
@@ -31,11 +31,16 @@ DELAY = 4000
 AGAIN = Retry(base_delay_ms=DELAY, jitter=0)
 CONFIG = Config(
     servers=(
-        Server("a", command="a", era="handshake", restart=AGAIN),
+        Server("a", command="a", era="handshake", restart=AGAIN, start="eager"),
         Server(
-            "b", url="http://b", era="handshake", reconnect=Reconnect(True, base_delay_ms=DELAY)
+            "b",
+            url="http://b",
+            era="handshake",
+            reconnect=Reconnect(True, base_delay_ms=DELAY),
+            start="eager",
         ),
     ),
+    defaults=Defaults(start="eager"),
     limits=attrs.evolve(
         Limits(),
         answer_ms=3600 * 1000,

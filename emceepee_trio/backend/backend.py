@@ -23,15 +23,18 @@ from ..model.states import BACKEND, BackendState, step
 from ..waits.firewall import Firewall, begin
 from ..waits.slot import Slot
 from .callbacks import Host, Params
-from .catalog import Catalog
-from .client import Client
+from .catalog import Catalog, Entries, List
+from .client import Client, Negotiated
 from .comeback import Comeback, Lost
 from .failures import Failure
 from .health import Health
-from .link import RECONNECT, Link
+from .knowledge import Knowledge
+from .link import IDLE, RECONNECT, Link
+from .memory import Remembered
 from .process import PATIENCE, Exit, Process
 from .retries import Retries
 from .shared import Shared
+from .uses import Uses
 from .wishes import Wishes
 from .witness import NotRun
 
@@ -52,10 +55,17 @@ class Backend:
     """Whether ``policy.network`` holds for it; a change counts from the next connection."""
     once: bool = False
     """A try that fails is the last one; for servers that are only added if they work."""
+    principal: str = ""
+    """For whom it is connected."""
+    on_demand: bool = False
+    """Connected only when it is needed, whatever its entry says."""
     catalog: Catalog = attrs.field(init=False)
     state: BackendState = attrs.field(default=BackendState.NOT_CONNECTED, init=False)
     client: Client | None = attrs.field(default=None, init=False)
     connected_at: float | None = attrs.field(default=None, init=False)
+    idle_since: float | None = attrs.field(default=None, init=False)
+    """From when on nobody has needed it, until it is connected."""
+    knowledge: Knowledge = attrs.field(init=False)
     last_error: str | None = attrs.field(default=None, init=False)
     last_process: tuple[int, float, Exit] | None = attrs.field(default=None, init=False)
     """Pid, start and end of the child that ran last."""
@@ -67,6 +77,7 @@ class Backend:
     """Seconds a child gets for each step of its end."""
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
     wishes: Wishes = attrs.field(init=False)
+    uses: Uses = attrs.field(factory=Uses, init=False)
     _leaving: str | None = attrs.field(default=None, init=False)
     _link: Link | None = attrs.field(default=None, init=False)
     """The connection, or the try to make one."""
@@ -83,8 +94,13 @@ class Backend:
     """Somebody wants that try now."""
 
     def __attrs_post_init__(self) -> None:
+        memory = None if self.server.start == "eager" else self.shared.memory
+        self.knowledge = Knowledge(self, self.principal, memory)
         self.catalog = Catalog(
-            self.server.name, self.server.allowed_tools, self.server.denied_tools
+            self.server.name,
+            self.server.allowed_tools,
+            self.server.denied_tools,
+            self.knowledge.heard,
         )
         self.wishes = Wishes(self.server.name, self.session)
         is_program = self.server.transport == "stdio"
@@ -94,6 +110,8 @@ class Backend:
         )
         if self.server.disabled:
             self.state = BackendState.DISABLED
+        elif self.knowledge.recall():
+            self._rest()
         if isinstance(self.server, Lacking):
             self.last_error = f"disabled: {self.server.lacks}"
 
@@ -102,7 +120,8 @@ class Backend:
         try:
             if self.server.disabled:
                 return
-            if self.server.start == "lazy":
+            is_lazy = self.on_demand or self.server.start == "lazy"
+            if is_lazy or self.state is BackendState.IDLE:
                 await self._wanted.wait()
             while self._leaving is None:
                 who = {"session": self.session, "server": self.server.name}
@@ -158,15 +177,23 @@ class Backend:
         self.client = self.connected_at = self._link = self._beside = None
         if self._leaving is not None:
             return
-        if self.state in {BackendState.RECONNECTING, BackendState.ERROR}:
+        waiting = {BackendState.RECONNECTING, BackendState.ERROR, BackendState.IDLE}
+        if self.state in waiting:
             self.last_error = internal(log_id)  # what was lost before waits for its time
         else:
             self._failed(Failure(internal(log_id)))
+
+    def _rest(self) -> None:
+        """Nobody needs it; the first who does starts it."""
+        self.state = step(BACKEND, self.state, BackendState.IDLE)
+        self.idle_since = self.wall()
+        self._wanted = trio.Event()
 
     def _wait_for_next(self, again: bool) -> None:
         """From here on callers want the next try, whether it comes by itself or not."""
         waiting = BackendState.RECONNECTING if again else BackendState.ERROR
         self.state = step(BACKEND, self.state, waiting)
+        self.idle_since = None
         self._wanted = trio.Event()
 
     def _tell_plan(self, link: Link) -> None:
@@ -197,6 +224,8 @@ class Backend:
         self.last_error = failure.message
         ended, self._try = self._try, Slot()
         self._wait_for_next(self.retries.plan(final=failure.final or self.once))
+        if self.state is BackendState.ERROR and failure.kind is ConnectFailed:
+            self.knowledge.forget()
         self._log(
             "warn", "server_reconnect_failed", attempt=self.retries.attempt, error=failure.message
         )
@@ -229,8 +258,9 @@ class Backend:
             previous.leave(RECONNECT)
             self._link, self._beside = link, None
         self.client, self.last_error = client, None
-        self.connected_at = self.wall()
+        self.connected_at, self.idle_since = self.wall(), None
         self.state = step(BACKEND, self.state, BackendState.CONNECTED)
+        self.knowledge.connected(client)
         self.catalog.all_stale()
         if self.wishes.log_level is not None:
             client.log_level = self.wishes.log_level
@@ -261,7 +291,10 @@ class Backend:
         if self._leaving is not None:
             made.fail(self._gone())
             return
-        if link.leaving is not None:
+        if link.leaving == IDLE:
+            self._before = None  # whoever needs it connects it as for the first time
+            self._rest()
+        elif link.leaving is not None:
             self.state = step(BACKEND, self.state, BackendState.CONNECTING)
         elif self._beside is not None:
             self._link, self._beside = self._beside, None
@@ -270,6 +303,11 @@ class Backend:
             self._wait_for_next(self.retries.lost(link.connected_at))
         if not made.is_settled:  # something of ours has crashed before it was told that it works
             made.fail(self._unreachable(link.failure or Failure("lost as soon as it was made")))
+
+    def list_changed(self, name: str) -> None:
+        """The server says so."""
+        self.catalog.stale(name)
+        self.knowledge.outdated(name)
 
     def _health_changed(self, is_well: bool, failures: int, last_error: str) -> None:
         name = self.server.name
@@ -302,6 +340,10 @@ class Backend:
             return f"{self.last_error}; its operator can set that and restart this proxy"
         return "disabled in its configuration; enable it there"
 
+    def wake(self) -> None:
+        """Connect now, if that waits for somebody who needs it."""
+        self._wanted.set()
+
     async def connection(self) -> Client:
         """The client, waiting for it if need be; starts a try that is only waiting for its time.
 
@@ -316,7 +358,7 @@ class Backend:
                 raise ConnectFailed(f"server {self.server.name!r} is {self._why_disabled()}")
             if self._leaving is not None or self.ended.is_set():
                 raise self._gone()
-            self._wanted.set()
+            self.wake()
             await self._try.wait_result()
         return self.client
 
@@ -326,10 +368,11 @@ class Backend:
         Once more if it was not run: the server has forgotten our session, or could not even be
         connected to, and whoever called has nothing to do with that. Nothing else is repeated.
         """
-        try:
-            return await exchange(await self._connection_to_ask())
-        except NotRun:
-            return await exchange(await self._connection_to_ask())  # noqa: ASYNC120 - then it is the cancellation that counts
+        with self.uses.one():
+            try:
+                return await exchange(await self._connection_to_ask())
+            except NotRun:
+                return await exchange(await self._connection_to_ask())  # noqa: ASYNC120 - then it is the cancellation that counts
 
     async def _connection_to_ask(self) -> Client:
         """Who was there, and cannot be asked any more, has run nothing."""
@@ -350,6 +393,7 @@ class Backend:
         old = self._link
         if self.client is None or old is None or self._links is None:
             return await self.connection()
+        self.uses.touch()
         if self.server.transport == "stdio":
             old.leave(RECONNECT)
             return await self.connection()
@@ -388,14 +432,51 @@ class Backend:
         link = self._link
         if link is None or link.listening is None:
             raise self._gone()
-        with trio.move_on_after(self.config.limits.execute_timeout_ms / 1000):
+        with (
+            self.uses.one(),
+            trio.move_on_after(self.config.limits.execute_timeout_ms / 1000),
+        ):
             return await link.listening.follow()
         raise TimeoutError(f"server {self.server.name!r} did not acknowledge the subscription")
+
+    def remembered(self, name: List) -> Remembered | None:
+        """A list of a server that nobody has needed yet.
+
+        None also if there is, or soon will be, a connection that had to be.
+        """
+        return None if self.idle_since is None else self.knowledge.lists.get(name)
+
+    def old(self, name: List) -> Entries:
+        """A list as this session was told it last, or would have been."""
+        if (kept := self.catalog.kept(name)) is not None:
+            return kept
+        known = self.knowledge.lists.get(name) if self.knowledge.is_recalled else None
+        return [] if known is None else known.entries
+
+    @property
+    def agreed(self) -> Negotiated | None:
+        """What it is, as far as that is known."""
+        if self.client is not None:
+            return self.client.negotiated
+        return None if self.idle_since is None else self.knowledge.negotiated
+
+    @property
+    def is_used(self) -> bool:
+        """Something is under way, a resource is followed, or a question is open."""
+        return bool(self.uses or self.wishes.subscriptions or self.knowledge.is_learning)
 
     @property
     def is_wanted(self) -> bool:
         """Somebody waits for it."""
         return self._wanted.is_set()
+
+    @property
+    def unstarted(self) -> str | None:
+        """What there is to say to who waits for a connection, while there is none."""
+        if self.client is not None:
+            return None
+        how = "starting" if self.server.transport == "stdio" else "being connected"
+        return f"server {self.server.name!r} is {self.starting or how}"
 
     @property
     def starting(self) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
@@ -144,6 +144,8 @@ class Callbacks:
     """Why the connection ends, for questions that are open then."""
     on_over: Callable[[], None]
     """Told when it does."""
+    using: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Entered while a question is open."""
     over: Over = attrs.field(init=False)
     """Of the transport in use."""
     progress: dict[str | int, OnProgress] = attrs.field(factory=dict, init=False)
@@ -206,12 +208,16 @@ class Callbacks:
         if method == "roots/list":
             return {"roots": self.host.roots(self.server)}
         if method == "elicitation/create":
-            asked = self._checked(params, "message")
-            return await self.host.ask(self.server, "elicitation", asked, abandoned)
+            return await self._ask("elicitation", self._checked(params, "message"), abandoned)
         if method == "sampling/createMessage":
-            asked = self._checked(params, "messages")
-            return await self.host.ask(self.server, "sampling", asked, abandoned)
+            return await self._ask("sampling", self._checked(params, "messages"), abandoned)
         raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
+
+    async def _ask(
+        self, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
+    ) -> dict[str, Any]:
+        with self.using():
+            return await self.host.ask(self.server, kind, params, abandoned)
 
     @staticmethod
     def _checked(params: Any, key: str) -> Params:

@@ -83,6 +83,8 @@ class Catalog:
     server: str
     allowed_tools: tuple[str, ...] | None
     denied_tools: tuple[str, ...] = ()
+    on_list: Callable[[List, Entries, int], None] = lambda name, entries, size: None
+    """Told of each list that has come as a whole, and of about how many bytes it has."""
     _allowed: Allowed | None = attrs.field(init=False)
     _denied: Allowed = attrs.field(init=False)
     _kept: dict[List, Entries] = attrs.field(factory=dict, init=False)
@@ -163,10 +165,17 @@ class Catalog:
                 del self._flights[name]
             flight.fail(_Abandoned())
 
+    async def look(self, name: List, client: Client) -> Entries:
+        """The whole list, for others than this session: it is fetched, and not kept.
+
+        Raises the same.
+        """
+        return (await self._list(name, client))[0]
+
     async def _list(self, name: List, client: Client) -> tuple[Entries, float]:
         fields = {"server": self.server, "list": name}
         with Firewall("list_crashed", None, (MCPError, ExecutionFailed), fields=fields) as wall:
-            entries, ttl = await self._fetch(SOURCES[name], client)
+            entries, ttl, size = await self._fetch(SOURCES[name], client)
             if name == "tools" and (self.denied_tools or self.allowed_tools is not None):
                 entries = await _only(entries, lambda entry: self.allows(_text(entry, "name")))
             elif name == "prompts" and self.denied_tools:
@@ -175,6 +184,7 @@ class Catalog:
                 )
             elif self.denied_tools:
                 entries = await _only(entries, self._is_shown)
+            self.on_list(name, entries, size)
             return entries, ttl
         raise InternalError(str(wall.log_id))
 
@@ -182,10 +192,10 @@ class Catalog:
         uri = _text(entry, "uri") or _text(entry, "uriTemplate")
         return not self.hides_resource(uri, _text(entry, "name"))
 
-    async def _fetch(self, source: _Source, client: Client) -> tuple[Entries, float]:
-        """The entries of all pages, and for how many seconds they hold."""
+    async def _fetch(self, source: _Source, client: Client) -> tuple[Entries, float, int]:
+        """The entries of all pages, for how many seconds they hold, and how large they are."""
         if source.capability not in client.negotiated.capabilities:
-            return [], math.inf
+            return [], math.inf, 0
         entries: Entries = []
         ttl = math.inf
         cursor: str | None = None
@@ -196,7 +206,7 @@ class Catalog:
                 page = await client.request(source.method, {"cursor": cursor} if cursor else None)
             except MCPError as error:
                 if source.optional and error.error.code == METHOD_NOT_FOUND:
-                    return [], math.inf
+                    return [], math.inf, 0
                 raise
             items = page.get(source.key)
             if isinstance(items, list):
@@ -211,7 +221,7 @@ class Catalog:
             cursor = page.get("nextCursor")
             # An empty one is how some say that there is none.
             if not isinstance(cursor, str) or not cursor:
-                return entries, ttl
+                return entries, ttl, size
             if cursor in seen:
                 raise self._fault(f"pages its {source.key} in a circle", cursor)
             if len(seen) == PAGES or size > SIZE or len(entries) > ENTRIES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import trio
@@ -40,6 +40,8 @@ REFUSALS = 1.0
 
 RECONNECT = "reconnect"
 """Why a connection is left for another one."""
+IDLE: Literal["idle"] = "idle"
+"""Why one is left for none: nobody uses it."""
 
 
 @attrs.define(eq=False)
@@ -75,9 +77,10 @@ class Link:
         self.callbacks = Callbacks(
             backend.server.name,
             backend.host,
-            backend.catalog.stale,
+            backend.list_changed,
             self._why_over,
             self._over,
+            backend.uses.one,
         )
 
     async def run(self) -> None:
@@ -187,9 +190,26 @@ class Link:
                 begin(chores, wall, comeback.run)
             elif not client.negotiated.is_modern:
                 begin(chores, self.wall("wishes_crashed"), backend.wishes.repeat, client)
+            is_first = self.comeback is None
+            begin(chores, self.wall("learning_crashed"), backend.knowledge.learn, client, is_first)
             begin_lasting(chores, "health_crashed", backend.health.watch, client, **who)
+            if unused_ms := backend.server.idle_stop_ms:
+                watch, patience = self._stop_when_unused, unused_ms / 1000
+                begin_lasting(chores, "idle_stop_crashed", watch, client, patience, **who)
             yield
             chores.cancel_scope.cancel("connection is over")
+
+    async def _stop_when_unused(self, client: Client, patience: float) -> None:
+        """Look again when it could be time, as a use in that very tick goes on."""
+        uses = self.backend.uses
+        while True:
+            await trio.sleep_until(max(self.connected_at, uses.last) + patience)
+            if client.over.is_set():
+                return  # somebody was first
+            if self.backend.is_used:
+                uses.touch()
+            elif trio.current_time() >= max(self.connected_at, uses.last) + patience:
+                self.leave(IDLE)
 
     def _opened(self, streams: Streams) -> None:
         self._crashed = False  # a first child ended of our asking what it speaks
@@ -259,7 +279,9 @@ class Link:
         name, reason = self.backend.server.name, self.leaving or self._reason()
         self._tell_of_process()
         self.backend.last_error = None if self.leaving else reason
-        self.backend.publish(events.ServerDisconnected(name, reason, self.leaving is not None))
+        if self.leaving != IDLE:  # then nothing is lost, and the end of the process says it all
+            left = self.leaving is not None
+            self.backend.publish(events.ServerDisconnected(name, reason, left))
         logs.write(
             "info", "server_disconnected", session=self.backend.session, server=name, reason=reason
         )
@@ -275,4 +297,6 @@ class Link:
         if self._crashed:
             self.backend.publish(events.ProcessCrashed(name, pid, end.code, end.signal))
         else:
-            self.backend.publish(events.ProcessStopped(name, pid, end.code, end.signal))
+            reason = IDLE if self.leaving == IDLE else None
+            stopped = events.ProcessStopped(name, pid, end.code, end.signal, reason)
+            self.backend.publish(stopped)

@@ -1,4 +1,4 @@
-"""What the connections of all sessions share: eras, turns to start, children, and their reaper.
+"""What connections share: eras, what servers have, turns to start, children, and their reaper.
 
 There is one in a daemon. Knows neither sessions nor connections.
 """
@@ -14,6 +14,7 @@ import attrs
 from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
 from .files import most_children
+from .memory import Memory
 from .reaper import Reaper
 from .starts import Starts
 
@@ -30,6 +31,8 @@ class Shared:
     """Ends what children leave behind; without one, that stays."""
     eras: dict[ReachedBy, Era] = attrs.field(factory=dict)
     """What servers speak, by how they are reached."""
+    memory: Memory | None = None
+    """What servers have; without one, every session connects at once."""
     tokens: Collection[str] = frozenset()
     """Of ours; no child gets a variable that is one."""
     starts: Starts = attrs.field(factory=Starts)

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from ..config import ON_DEMAND
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MIB
 from ..front.token_file import BadToken, find_token
 from ..model.wire import loads
@@ -160,8 +161,8 @@ class Client:
 
     @classmethod
     @contextmanager
-    def connected(cls, daemon: Daemon, name: str) -> Generator[Client]:
-        """The session ends with the block.
+    def connected(cls, daemon: Daemon, name: str, *, on_demand: bool = False) -> Generator[Client]:
+        """The session ends with the block; *on_demand*: it starts only what it asks.
 
         Raises:
             NoAnswer: there is no session to be had.
@@ -174,7 +175,7 @@ class Client:
         }
         hello = {
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": {"experimental": {ON_DEMAND: {}}} if on_demand else {},
             "clientInfo": {"name": name, "version": version("emceepee-trio")},
         }
         with daemon.request("POST", "/mcp", headers, _message("initialize", hello)) as response:

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from ..daemon import Insecure, Settings
     from ..daemon import run as run_daemon
     from ..front.binds import CannotListen, Tcp
-    from ..front.token_file import BadToken, state_directory
+    from ..front.token_file import BadToken, state_directory, state_to_keep
     from ..front.tokens import find
 
     sources = Sources()
@@ -95,7 +95,8 @@ def run(options: argparse.Namespace) -> int:
     keep_imported()
     try:
         raise_limit()
-        trio.run(run_daemon, binds, read, partial(_announce, options))
+        state = state_to_keep(options.state_dir)
+        trio.run(run_daemon, binds, read, partial(_announce, options), state)
     except (BadToken, CannotListen, Insecure) as error:
         complain(f"emceepee serve: {error}")
         return 1

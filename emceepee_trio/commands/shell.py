@@ -27,6 +27,9 @@ T = TypeVar("T")
 CONTEXT = ("open_questions", "pending_client_action", "events_since_last_response")
 """Blocks that are for a model, the last one first."""
 
+WAITING = {"idle", "not_connected"}
+"""States of servers that wait for somebody who needs them."""
+
 SETTLE_MS = 1000
 """How long we wait at once for what a daemon's servers become."""
 
@@ -86,7 +89,8 @@ def in_session(
     check_alone(options)
     try:
         daemon = Daemon.find(options.url, options.state_dir)
-        with Client.connected(daemon, f"emceepee {options.command}") as client:
+        who = f"emceepee {options.command}"
+        with Client.connected(daemon, who, on_demand=server is not None) as client:
             return _at_once(ask(_Remote(client)))
     except NoAnswer as error:
         raise Refused(str(error)) from None
@@ -151,9 +155,12 @@ class _Remote:
         while True:
             said = answer(await self.call("list_servers", {}))
             states = {s["name"]: s["status"] for s in said["servers"]}
-            if "connecting" not in (states.values() if server is None else [states.get(server)]):
+            if server is not None and states.get(server) in WAITING:
+                await self.call("reconnect_server", {"name": server})
+            elif "connecting" in (states.values() if server is None else [states.get(server)]):
+                await self.call("await_activity", {"timeout_ms": SETTLE_MS})
+            else:
                 return
-            await self.call("await_activity", {"timeout_ms": SETTLE_MS})
 
     async def pause(self) -> None:
         time.sleep(PAUSE)  # noqa: ASYNC251 - nothing else is here that could go on

@@ -55,11 +55,12 @@ def _serve(options: argparse.Namespace) -> int:
 
     from ..backend.files import raise_limit
     from ..front.stdio import CannotServe, serve_stdio
+    from ..front.token_file import state_to_keep
 
     keep_imported()
     raise_limit()
     try:
-        return 0 if trio.run(serve_stdio, config) else 1
+        return 0 if trio.run(serve_stdio, config, state_to_keep(options.state_dir)) else 1
     except CannotServe as error:
         complain(f"emceepee stdio: {error}")
         return 1

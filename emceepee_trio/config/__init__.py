@@ -20,17 +20,19 @@ from .files import (
 from .policy import Allowed, Policy
 from .reference import reference_rst
 from .schema import file_schema
-from .server import OUR_NAME, Lacking, Reconnect, Retry, Server
-from .settings import LOCAL, OWN, Config, ContextIn, Health, Http, Limits
+from .server import ON_DEMAND, OUR_NAME, Lacking, Reconnect, Retry, Server
+from .settings import LOCAL, OWN, Config, ContextIn, Defaults, Health, Http, Limits, with_defaults
 
 __all__ = [
     "LOCAL",
+    "ON_DEMAND",
     "OUR_NAME",
     "OWN",
     "Allowed",
     "Config",
     "ConfigError",
     "ContextIn",
+    "Defaults",
     "Health",
     "Http",
     "Lacking",
@@ -48,4 +50,5 @@ __all__ = [
     "parse",
     "reference_rst",
     "server_from_arguments",
+    "with_defaults",
 ]

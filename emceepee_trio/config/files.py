@@ -27,7 +27,7 @@ from .ourselves import is_us
 from .policy import Allowed, Policy
 from .roots import resolved
 from .server import Lacking, Server
-from .settings import Config
+from .settings import Config, with_defaults
 
 _KNOWN = ("servers", "mcpServers", "mcpClients")
 _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")
@@ -176,8 +176,10 @@ class _Reading:
     ports: Collection[int]
     problems: list[Problem] = attrs.field(factory=list, init=False)
     warnings: list[str] = attrs.field(factory=list, init=False)
-    servers: dict[str, tuple[str, Server | None]] = attrs.field(factory=dict, init=False)
-    """By name: where it is written, and what became of it."""
+    servers: dict[str, tuple[str, Server | None, Mapping[str, object]]] = attrs.field(
+        factory=dict, init=False
+    )
+    """By name: where it is written, what became of it, and what it says, in our words."""
 
     def problem(self, path: str, message: str) -> None:
         self.problems.append(Problem(path, message))
@@ -212,8 +214,8 @@ class _Reading:
                 f"{len(self.servers)} servers, expected at most {config.limits.servers}",
             )
         made = tuple(
-            server.with_inherited(config.inherit_env)
-            for _, server in self.servers.values()
+            with_defaults(server, config.defaults, said).with_inherited(config.inherit_env)
+            for _, server, said in self.servers.values()
             if server is not None
         )
         policy = _resolved_policy(config.policy, self.folder, self.environ)
@@ -295,7 +297,7 @@ class _Reading:
                 where = path if key is not None else at_name
                 also = self.servers[name][0]
                 return self.problem(where, f"duplicate name {show(name)}, also at {also}")
-            self.servers[name] = (path, server)
+            self.servers[name] = (path, server, _in_our_words(values))
         return None
 
     def built(

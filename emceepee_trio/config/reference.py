@@ -13,11 +13,12 @@ from ..model.problems import bounds
 from ..model.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .policy import Allowed, Policy
 from .server import Reconnect, Retry, Server
-from .settings import Config, Health, Http, Limits
+from .settings import Config, Defaults, Health, Http, Limits
 
 _SECTIONS: tuple[tuple[str, type], ...] = (
     ("The file", Config),
     ("A server", Server),
+    ("defaults", Defaults),
     ("restart", Retry),
     ("reconnect", Reconnect),
     ("limits", Limits),

@@ -16,9 +16,9 @@ from ..model.schema import json_schema
 from .dialects import ALIASES, IGNORED, IGNORED_AT_TOP, SERVERS, SHARED, TYPES
 from .policy import Policy
 from .server import Reconnect, Retry, Server
-from .settings import Config, Health, Http, Limits
+from .settings import Config, Defaults, Health, Http, Limits
 
-_CLASSES = (Server, Retry, Reconnect, Limits, Health, Http, Policy)
+_CLASSES = (Server, Defaults, Retry, Reconnect, Limits, Health, Http, Policy)
 _OURS = ("mcpServers", "mcpClients")
 _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 """What stands for a string, whatever it has to be."""

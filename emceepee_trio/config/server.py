@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
@@ -40,6 +40,9 @@ from .roots import Roots, roots_problems
 OUR_NAME = "emceepee"
 """Taken: the events and resources of ours appear under it."""
 
+ON_DEMAND = "emceepee/on_demand"
+"""A capability of clients whose session starts no server that it does not need."""
+
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER_VALUE = r"([!-~]([\t -~]*[!-~])?)?"
@@ -55,6 +58,19 @@ FEW = Most(MAX_HEADERS, MAX_NAME)
 """Marks of what a server is made of; a tool that takes one has the same."""
 VARIABLES = Pattern(r"[A-Za-z0-9_()*?\[\]!-]+", "the name of a variable, or a glob")
 """As Windows has them, too."""
+
+
+Start: TypeAlias = Literal["auto", "eager", "lazy"]
+STARTS = Doc(
+    "When a session connects: ``eager``: as it begins; ``lazy``: when it first needs the server; "
+    "``auto``: then, too, if it is known what the server has, else as it begins. See `Starting`_."
+)
+
+
+IDLE_STOPS = Doc(
+    "A command that was not used for so long is stopped, and started again by the next use; it "
+    "loses what it keeps in memory. Never, if it is 0 or not given."
+)
 
 
 @frozen
@@ -129,10 +145,7 @@ class Server:
     roots: Annotated[
         Roots | None, Doc("Folders that it is told to keep to; if not given, those of all.")
     ] = None
-    start: Annotated[
-        Literal["eager", "lazy"],
-        Doc("Connect when a session begins, or when it first needs the server."),
-    ] = "eager"
+    start: Annotated[Start, STARTS] = "auto"
     era: Annotated[
         Literal["auto", "handshake", "modern"],
         Doc("Which MCP it speaks, if that shall not be found out."),
@@ -155,6 +168,7 @@ class Server:
         Pattern(_TOKEN, "the name of a header"),
         Doc("A header that tells a URL which session calls."),
     ] = None
+    idle_stop_ms: Annotated[int | None, Bounds(0, 30 * DAY), IDLE_STOPS] = None
 
     @property
     def transport(self) -> Literal["stdio", "http", "sse"]:
@@ -189,7 +203,8 @@ class Server:
         elif self.url is None and self.command is None:
             yield Problem("", "needs a url or a command")
         elif self.url is not None:
-            yield from self._foreign_to("url", "args", "env", "inherit_env", "cwd", "restart")
+            programs = ("args", "env", "inherit_env", "cwd", "restart", "idle_stop_ms")
+            yield from self._foreign_to("url", *programs)
             if self.type == "stdio":
                 yield Problem("type", '"stdio" needs a command, this server has a url')
             if complaint := _url_complaint(self.url):

@@ -28,13 +28,14 @@ from .bounds import (
 )
 from .policy import Policy
 from .roots import Roots, roots_problems
-from .server import FEW, NAME, VARIABLES, Server, inheritance_problems
+from .server import FEW, IDLE_STOPS, NAME, STARTS, VARIABLES, Server, Start, inheritance_problems
 
 OWN = "token"
 """Taken: the principal of the one token that the daemon was started with, or minted."""
 LOCAL = "local"
 """Taken: the principal of everybody, where no token is needed."""
 
+_NOTHING: Mapping[str, object] = {}
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?"
 _ORIGIN = rf"[a-z][a-z0-9+.-]*://{_HOST}"
 
@@ -45,8 +46,10 @@ class Limits:
 
     sessions: Annotated[int, Bounds(1, 100_000), Doc("Sessions at once.")] = 1000
     session_idle_ms: Annotated[
-        int, Bounds(SECOND, 30 * DAY), Doc("A session with nothing under way ends.")
-    ] = 30 * MINUTE
+        int,
+        Bounds(SECOND, 30 * DAY),
+        Doc("A session with nothing under way, and no stream with a reader, ends."),
+    ] = 5 * MINUTE
     servers: Annotated[int, Bounds(1, 10_000), Doc("Servers, configured and added.")] = 100
     calls: Annotated[
         int,
@@ -170,6 +173,28 @@ class Http:
                 yield Problem(join("tokens", name), f"is the token of {show(first)}, too")
 
 
+@frozen
+class Defaults:
+    """What holds for servers that say nothing else."""
+
+    start: Annotated[Start, STARTS] = "auto"
+    idle_stop_ms: Annotated[int | None, Bounds(0, 30 * DAY), IDLE_STOPS] = None
+
+
+def with_defaults(
+    server: Server, defaults: Defaults, said: Mapping[str, object] = _NOTHING
+) -> Server:
+    """*server*, whose entry has *said* so much; null says nothing."""
+    changes = {
+        a.name: getattr(defaults, a.name)
+        for a in attrs.fields(Defaults)
+        if said.get(a.name) is None
+    }
+    if server.url is not None:
+        changes.pop("idle_stop_ms", None)  # which is of programs
+    return attrs.evolve(server, **changes)
+
+
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
 
@@ -212,6 +237,9 @@ class Config:
     shutdown_grace_ms: Annotated[
         int, Bounds(0, 10 * MINUTE), Doc("How long what is under way may take at the end.")
     ] = 10 * SECOND
+    defaults: Annotated[Defaults, Doc("What holds for all servers, see `defaults`_.")] = (
+        attrs.field(factory=Defaults)
+    )
 
     def problems(self) -> Iterator[Problem]:
         yield from inheritance_problems(self.inherit_env)

@@ -7,6 +7,7 @@ A connection that closes ends nothing: requests run in the session.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from mcp_types import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from ..config import Config
+from ..config import ON_DEMAND, Config
 from ..config.bounds import MAX_BATCH
 from ..model.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
@@ -171,17 +172,18 @@ class McpEndpoint:
         if named is not None:
             client = self._client(named, principal)
         else:
-            client = await self._new_client(principal)
+            client = await self._new_client(principal, _on_demand(message.params or {}))
         incarnation = client.incarnate()
         latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
         known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         incarnation.version = asked.protocol_version if known else latest
         await self._exchange(client, incarnation, [message], receive, send)
 
-    async def _new_client(self, principal: str) -> HttpClient:
+    async def _new_client(self, principal: str, on_demand: bool) -> HttpClient:
         if self.manager.draining.is_set():
             raise Refused(503, "shutting down")
-        session = await open_session(self.manager, secrets.token_urlsafe(24), principal)
+        session_id = secrets.token_urlsafe(24)
+        session = await open_session(self.manager, session_id, principal, on_demand=on_demand)
         client = self._clients[session.id] = HttpClient(session, self.manager)
         session.at_end(partial(self._forget, client))
         return client
@@ -272,6 +274,16 @@ class McpEndpoint:
 
 def _says_modern(headers: Headers) -> bool:
     return headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS
+
+
+def _on_demand(params: Mapping[str, Any]) -> bool:
+    """Whether a client says that its session shall start nothing by itself."""
+    said: Any = params
+    for key in ("capabilities", "experimental"):
+        said = said.get(key)
+        if not isinstance(said, Mapping):
+            return False
+    return ON_DEMAND in said
 
 
 def _is_modern(headers: Headers, data: Any) -> bool:

@@ -244,7 +244,7 @@ class Front:
             ):
                 if not isinstance(token, str | int) or isinstance(token, bool):
                     return await tool.call(request, arguments)
-                progress = Progress(context, token)
+                progress = Progress(context, token, request.missing)
                 request.on_progress = progress.heard
                 return await progress.report_while(partial(tool.call, request, arguments))
         except ToolError as error:

@@ -26,6 +26,8 @@ class Progress:
 
     _context: ServerRequestContext[Any, Any]
     _token: str | int
+    _missing: Callable[[], str | None] = lambda: None
+    """What to say of a server that is waited for, while it is not connected."""
     _said: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """The newest of the backend's reports, which is all that a slow client needs."""
     _sent: float = attrs.field(default=0.0, init=False)
@@ -52,12 +54,13 @@ class Progress:
                 await self._news.wait()
             if self._news.is_set():
                 self._news = trio.Event()
-                said = self._said
-                await self._send(said["progress"], said.get("total"), said.get("message"))
+                news = self._said
+                await self._send(news["progress"], news.get("total"), news.get("message"))
             else:
                 waited = round(trio.current_time() - started)
                 filler = math.nextafter(self._sent, math.inf)
-                await self._send(filler, self._said.get("total"), f"working for {waited} s")
+                said = self._missing() or f"working for {waited} s"
+                await self._send(filler, self._said.get("total"), said)
 
     async def _send(self, progress: float, total: Any, message: Any) -> None:
         self._sent = progress

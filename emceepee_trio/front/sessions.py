@@ -8,9 +8,11 @@ from ..session.session import Session
 from .wire import Refused
 
 
-async def open_session(manager: SessionManager, session_id: str, principal: str) -> Session:
+async def open_session(
+    manager: SessionManager, session_id: str, principal: str, *, on_demand: bool = False
+) -> Session:
     try:
-        return await manager.ensure(session_id, principal, ends_when_idle=True)
+        return await manager.ensure(session_id, principal, ends_when_idle=True, on_demand=on_demand)
     except LimitReached as error:
         raise Refused(503, error.message) from None
     except SessionFailed as error:

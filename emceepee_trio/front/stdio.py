@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -83,8 +84,10 @@ class _Pipes:
         self.trouble = self.trouble or f"cannot {doing}: {error.strerror}"
 
 
-async def serve_stdio(config: Config) -> bool:
+async def serve_stdio(config: Config, state: Path | None = None) -> bool:
     """Serve until standard input ends or a signal comes; then nothing of the session runs.
+
+    What servers have is remembered in the *state* directory, if there is one.
 
     Returns:
         False if the session ended before, which only a bug of ours can do.
@@ -96,7 +99,7 @@ async def serve_stdio(config: Config) -> bool:
     ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with trio.open_signal_receiver(*ends) as signals, slow_steps(time.thread_time):
         session = None
-        async with open_sessions(config) as manager:
+        async with open_sessions(config, state) as manager:
             async with trio.open_nursery() as nursery:
 
                 async def stop_on_signal() -> None:

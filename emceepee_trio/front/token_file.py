@@ -31,6 +31,16 @@ def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
         raise BadToken("there is no home to keep a token in; name a --state-dir") from None
 
 
+def state_to_keep(given: Path | None, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Where to keep what may as well be forgotten; no home is made for that."""
+    if given is not None or environ.get("STATE_DIRECTORY") or environ.get("XDG_STATE_HOME"):
+        return given or state_directory(environ)
+    try:
+        return state_directory(environ) if Path.home().is_dir() else None
+    except (BadToken, RuntimeError):
+        return None
+
+
 def find_token(state: Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
     """For a client of a daemon: that of the environment or of the state directory, if there is one.
 

@@ -209,10 +209,13 @@ class ProcessCrashed:
 
 @attrs.frozen
 class ProcessStopped:
+    """By us; what is said as the *reason* is that nobody needed it any more."""
+
     name: str
     pid: int
     exit_code: int | None = None
     signal: str | None = None
+    reason: Literal["idle"] | None = None
 
 
 @attrs.frozen

@@ -54,6 +54,7 @@ class BackendState(enum.Enum):
     """One backend of one session, as list_servers reports it."""
 
     NOT_CONNECTED = "not_connected"
+    IDLE = "idle"
     CONNECTING = "connecting"
     CONNECTED = "connected"
     DEGRADED = "degraded"
@@ -204,7 +205,12 @@ BACKEND = Table(
         {
             BackendState.NOT_CONNECTED: [
                 (BackendState.CONNECTING, "eager start, or first use"),
+                (BackendState.IDLE, "what it has is known"),
                 (BackendState.DISABLED, "disabled in its entry"),
+                (BackendState.DISCONNECTED, "removed"),
+            ],
+            BackendState.IDLE: [
+                (BackendState.CONNECTING, "first use"),
                 (BackendState.DISCONNECTED, "removed"),
             ],
             BackendState.CONNECTING: [
@@ -218,6 +224,7 @@ BACKEND = Table(
                 (BackendState.RECONNECTING, "connection lost"),
                 (BackendState.CONNECTING, "reconnect_server"),
                 (BackendState.ERROR, "connection lost, restarts are off"),
+                (BackendState.IDLE, "not used for idle_stop_ms"),
                 (BackendState.DISCONNECTED, "removed"),
             ],
             BackendState.DEGRADED: [
@@ -225,6 +232,7 @@ BACKEND = Table(
                 (BackendState.RECONNECTING, "third failed health check, or connection lost"),
                 (BackendState.CONNECTING, "reconnect_server"),
                 (BackendState.ERROR, "connection lost, restarts are off"),
+                (BackendState.IDLE, "not used for idle_stop_ms"),
                 (BackendState.DISCONNECTED, "removed"),
             ],
             BackendState.RECONNECTING: [

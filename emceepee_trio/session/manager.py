@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import attrs
 import trio
@@ -17,6 +18,7 @@ from ..backend.client import Client
 from ..backend.process import PATIENCE
 from ..backend.reaper import open_reaper
 from ..backend.shared import Shared
+from ..backend.shelf import open_memory
 from ..backend.starts import Starts, cores
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
@@ -61,9 +63,16 @@ class SessionManager:
         return slot.peek() if slot is not None and slot.is_settled else None
 
     async def ensure(
-        self, session_id: str, principal: str, *, ends_when_idle: bool = False
+        self,
+        session_id: str,
+        principal: str,
+        *,
+        ends_when_idle: bool = False,
+        on_demand: bool = False,
     ) -> Session:
         """The session of that id, made if need be; callers who race get the same one.
+
+        *on_demand*: it starts no server that it does not need, known or not.
 
         Raises:
             LimitReached: there are too many, and all of them have something under way.
@@ -74,7 +83,7 @@ class SessionManager:
             for _ in range(TRIES):
                 slot = self._sessions.get(session_id)
                 if slot is None:
-                    slot = self._start(session_id, principal, ends_when_idle)
+                    slot = self._start(session_id, principal, ends_when_idle, on_demand)
                 session = await slot.wait_result()
                 # It may have ended while this task was on its way back here: then it takes another.
                 if self._sessions.get(session_id) is slot:
@@ -83,14 +92,16 @@ class SessionManager:
             self._opening -= Counter([session_id])
         raise SessionFailed(f"session {session_id} ends as soon as it is opened")
 
-    def _start(self, session_id: str, principal: str, ends_when_idle: bool) -> Slot[Session]:
+    def _start(
+        self, session_id: str, principal: str, ends_when_idle: bool, on_demand: bool
+    ) -> Slot[Session]:
         if self._closed:
             raise SessionFailed("this daemon is shutting down; it opens no more sessions")
         self._make_room()
         # Registered before the first await, so that the next caller finds this very one.
         slot = self._sessions[session_id] = Slot()
         wall = Firewall("session_crashed", fields={"session": session_id})
-        run = (session_id, principal, slot, ends_when_idle)
+        run = (session_id, principal, slot, ends_when_idle, on_demand)
         begin(self._nursery, wall, self._run, *run, name=f"session {session_id}")
         return slot
 
@@ -131,7 +142,12 @@ class SessionManager:
         session.inner.cancel_scope.cancel(reason)
 
     async def _run(
-        self, session_id: str, principal: str, slot: Slot[Session], ends_when_idle: bool
+        self,
+        session_id: str,
+        principal: str,
+        slot: Slot[Session],
+        ends_when_idle: bool,
+        on_demand: bool,
     ) -> None:
         session = None
         try:
@@ -149,6 +165,7 @@ class SessionManager:
                             outer,
                             inner,
                             draining=self.draining,
+                            on_demand=on_demand,
                         )
                         begin_lasting(
                             inner, "sweeper_crashed", session.sweeper.run, session=session_id
@@ -233,7 +250,8 @@ class SessionManager:
                 if previous is not None:
                     other.say_removed(previous.server, session.client_name)
                 other.say_added(server, session.client_name)
-                self._start_backend(other, server)
+                # Somebody wants it, and nobody knows yet whether it works there, too.
+                self._start_backend(other, server).wake()
         return client, replaced
 
     async def remove_server(self, session: Session, name: str) -> None:
@@ -273,9 +291,11 @@ class SessionManager:
                     session.say_added(server, BY_CONFIG)
                     self._start_backend(session, server)
 
-    def _start_backend(self, session: Session, server: Server, *, is_planned: bool = False) -> None:
+    def _start_backend(
+        self, session: Session, server: Server, *, is_planned: bool = False
+    ) -> Backend:
         restricted = self.registry.restricts(server.name)
-        session.start_backend(server, restricted=restricted, is_planned=is_planned)
+        return session.start_backend(server, restricted=restricted, is_planned=is_planned)
 
 
 def _same(session: Session, server: Server) -> Backend | None:
@@ -299,11 +319,21 @@ async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
 
 
 @asynccontextmanager
-async def open_sessions(config: Config) -> AsyncGenerator[SessionManager]:
-    """Sessions live in this block. Leaving it ends them and waits until nothing of them runs."""
-    async with open_reaper() as reaper, trio.open_nursery() as nursery:
+async def open_sessions(
+    config: Config, state: Path | None = None
+) -> AsyncGenerator[SessionManager]:
+    """Sessions live in this block. Leaving it ends them and waits until nothing of them runs.
+
+    What servers have is remembered beyond that in the *state* directory, if there is one.
+    """
+    async with (
+        open_memory(state) as memory,
+        open_reaper() as reaper,
+        trio.open_nursery() as nursery,
+    ):
         tokens = frozenset(config.http.tokens.values())
-        shared = Shared(reaper, tokens=tokens, starts=Starts(config.limits.starting or cores()))
+        starts = Starts(config.limits.starting or cores())
+        shared = Shared(reaper, memory=memory, tokens=tokens, starts=starts)
         manager = SessionManager(config, Registry(config), nursery, shared)
         yield manager
         sessions = manager.sessions()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from ..config import OUR_NAME, Config, Server
+from ..config import OUR_NAME, Config, Server, with_defaults
 from ..errors import Denied, InvalidArguments, LimitReached, ServerNotFound
 from .spawning import admitted
 
@@ -40,6 +40,7 @@ class Registry:
             ToolError: it may not; says why.
         """
         server = server.with_inherited(self.config.inherit_env)
+        server = with_defaults(server, self.config.defaults)
         configured = self._configured().get(server.name)
         if configured == server:
             return server  # it changes nothing

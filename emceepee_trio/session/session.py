@@ -69,6 +69,8 @@ class Session:
     client_name: str = "unknown client"
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when the process is about to stop: what only waits returns, and says so."""
+    on_demand: bool = False
+    """It starts no server that it does not need."""
     backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
     events: Events = attrs.field(init=False)
     calls: Calls = attrs.field(init=False)
@@ -139,7 +141,16 @@ class Session:
         """Begin to connect, without a name yet."""
         self.planned.discard(server.name)
         backend = Backend(
-            server, self, self.config, self.shared, self.id, self.wall, restricted, once
+            server,
+            self,
+            self.config,
+            self.shared,
+            self.id,
+            self.wall,
+            restricted,
+            once,
+            self.principal,
+            self.on_demand,
         )
         self._running.add(backend)
         begin(
@@ -228,6 +239,8 @@ class Session:
             return True
         with (wall := self._wall("event_crashed", server, lambda _: self.events.lose(1))):
             self.events.publish(server, happening)
+        if isinstance(happening, events.ProcessStopped) and happening.reason is not None:
+            self.planned.add(server)  # whoever needs it again expects that it comes
         return wall.log_id is None
 
     def notified(self, server: str, method: str, params: Params | None) -> None:

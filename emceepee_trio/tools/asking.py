@@ -22,8 +22,10 @@ from ..backend.turns import Turns
 from ..backend.witness import BrokeOff, NotRun, Unanswered
 from ..config.bounds import MAX_SAID
 from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
+from ..model.fields import Doc
 from ..model.states import BackendState
 from ..model.weight import cut
+from ..model.wire import timestamp
 from ..session.call import Call
 from ..waits.firewall import Firewall, begin
 from .listing import list_reply
@@ -43,6 +45,9 @@ OUT_OF_REACH = {
 }
 """Backends that a list over all does not wait for."""
 
+
+FRESH = Doc("ask the servers again; as_of says how old a list is")
+"""Of an argument of what lists."""
 
 ASKS_NAMED = 5
 """Questions of a call that the text names which tells of them; the context has more."""
@@ -106,10 +111,23 @@ async def entries_of(request: Request, backend: Backend, name: List) -> Entries:
     return await _within_patience(request, backend, f"{name}/list", exchange)
 
 
+async def list_of(
+    request: Request, backend: Backend, name: List, *, fresh: bool = False
+) -> Labelled:
+    """The same as it is remembered, if that is all that is needed."""
+    server = backend.server.name
+    if not fresh and (remembered := backend.remembered(name)) is not None:
+        return Labelled(server, remembered.entries, as_of=timestamp(remembered.at))
+    if fresh:
+        backend.catalog.stale(name)
+    return Labelled(server, await entries_of(request, backend, name))
+
+
 async def _within_patience(
     request: Request, backend: Backend, what: str, exchange: Callable[[Client], Awaitable[T]]
 ) -> T:
     limits, name = request.session.config.limits, backend.server.name
+    request.waits_for(backend)
     patience_ms = min(limits.execute_timeout_ms, request.answer_ms)
     with trio.move_on_after(patience_ms / 1000):
         try:
@@ -146,17 +164,25 @@ class Labelled:
     server: str
     of_server: Entries
     stale: bool = False
+    as_of: str | None = None
+    """When it was like this, of a server that is not connected because nobody needed it."""
+
+    @property
+    def label(self) -> dict[str, Any]:
+        said: dict[str, Any] = {"server": self.server}
+        if self.stale:
+            said["stale"] = True
+        return said if self.as_of is None else said | {"as_of": self.as_of}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         # Whose they are and whether they are old is for us to say, whatever an entry says itself.
-        label = {"server": self.server} | ({"stale": True} if self.stale else {})
         for entry in self.of_server:
-            yield {**label, **strangers_own(entry)}
+            yield {**self.label, **strangers_own(entry)}
 
 
 def strangers_own(entry: Mapping[str, Any]) -> dict[str, Any]:
     """*entry* without what is ours to say."""
-    return {key: entry[key] for key in entry if key not in ("server", "stale")}
+    return {key: entry[key] for key in entry if key not in ("server", "stale", "as_of")}
 
 
 @attrs.define(eq=False)
@@ -189,9 +215,11 @@ class Gathered:
         return await list_reply(key, self.entries(), self.said)
 
 
-async def gather(request: Request, name: List, backends: Iterable[Backend]) -> Gathered:
+async def gather(
+    request: Request, name: List, backends: Iterable[Backend], *, fresh: bool = False
+) -> Gathered:
     """The lists of *backends*, in their order; nobody waits for a slow one for long."""
-    found: dict[str, Entries] = {}
+    found: dict[str, Labelled] = {}
     failed: dict[str, str] = {}
     asked = list(backends)
     patience_ms = request.session.config.limits.list_patience_ms
@@ -203,7 +231,7 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
             return
         failed[server] = f"{backend.state.value}: no answer yet after {patience_ms} ms"
         try:
-            found[server] = await entries_of(request, backend, name)
+            found[server] = await list_of(request, backend, name, fresh=fresh)
         except ToolError as error:
             failed[server] = error.message
         else:
@@ -226,8 +254,7 @@ async def gather(request: Request, name: List, backends: Iterable[Backend]) -> G
             if (starting := backend.starting_still) is not None:
                 failed[server] += f"; {starting}"
             gathered.errors.append({"server": server, "error": failed[server]})
-            old = backend.catalog.kept(name) or []
-            gathered.lists.append(Labelled(server, old, stale=True))
+            gathered.lists.append(Labelled(server, backend.old(name), stale=True))
         else:
-            gathered.lists.append(Labelled(server, found[server]))
+            gathered.lists.append(found[server])
     return gathered

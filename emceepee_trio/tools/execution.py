@@ -74,6 +74,7 @@ async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
     if timeout_ms == 0:
         # At once: another call that came in this very tick could take the last place of a task.
         session.calls.promote(call)
+    request.waits_for(backend)
     request.can_go_on(lambda: session.calls.promote(call))
     try:
         outcome = await session.calls.wait(call, wait_ms / 1000)

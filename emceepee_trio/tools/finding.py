@@ -31,7 +31,7 @@ from ..model.problems import did_you_mean
 from ..model.weight import weigh
 from ..model.wire import dumps, loads
 from ..session.session import Session
-from .asking import Gathered, gather, strangers_own
+from .asking import FRESH, Gathered, gather, strangers_own
 from .listing import abridged, size_of_text
 from .registry import READS, TOOLS, Request
 from .response import Reply, text
@@ -51,6 +51,7 @@ class ListTools:
     ] = None
     detail: Annotated[Literal["auto", "full", "summary"], Doc("summary has no schemas")] = "auto"
     cursor: Annotated[str | None, Most(most_characters=MAX_NAME), Doc("of the page before")] = None
+    fresh: Annotated[bool, FRESH] = False
 
 
 @TOOLS.tool(
@@ -65,7 +66,7 @@ async def list_tools(request: Request, asked: ListTools) -> Reply:
     of_tool = Search.of("tool", asked.tool)
     start = _Cursor.of(asked)
     backends, missing = await _chosen(session, asked.server)
-    gathered = await gather(request, "tools", backends)
+    gathered = await gather(request, "tools", backends, fresh=asked.fresh)
     gathered.errors[:0] = missing
     wanted = await of_tool.among(session, await gathered.names())
     if asked.query is not None:
@@ -157,15 +158,17 @@ async def _with_words(
 class _Group:
     """What was found of one server."""
 
-    server: str
-    stale: bool
+    label: Mapping[str, Any]
     found: list[dict[str, Any]]
     is_short: bool = False
 
     @property
+    def server(self) -> str:
+        return str(self.label["server"])
+
+    @property
     def head(self) -> str:
-        said = {"server": self.server} | ({"stale": True} if self.stale else {})
-        return dumps(said)[:-1] + ',"tools":['
+        return dumps(self.label)[:-1] + ',"tools":['
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         for entry in self.found:
@@ -180,7 +183,7 @@ def _grouped(gathered: Gathered, wanted: Iterable[bool]) -> list[_Group]:
         its_flags = itertools.islice(flags, len(each.of_server))
         found = list(itertools.compress(each.of_server, its_flags))
         if found:
-            groups.append(_Group(each.server, each.stale, found))
+            groups.append(_Group(each.label, found))
     return groups
 
 

@@ -12,6 +12,7 @@ from ..config.roots import Root as Folder
 from ..config.server import A_NAME, FEW
 from ..model.fields import Bounds, Doc, Most, Pattern, frozen
 from ..model.problems import Problem
+from ..model.states import BackendState
 from ..model.wire import to_snake
 from ..session.buffers import Logged, at_least
 from ..waits.slices import in_slices
@@ -80,6 +81,10 @@ class SetLogLevel:
 @TOOLS.tool("Set how much a server logs.", SetLogLevel, ACTS, waits=True)
 async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
     backend = request.session.backend(asked.server)
+    if backend.state is BackendState.IDLE:
+        # Nothing logs; it is told as soon as somebody needs it.
+        backend.wishes.log_level = asked.level
+        return json_reply({"server": asked.server, "level": asked.level})
     client = await backend.connection()
     if client.negotiated.is_modern:
         client.log_level = asked.level  # goes with every request from now on

@@ -20,7 +20,17 @@ from ..model.weight import weigh
 from ..model.wire import dumps
 from .response import Reply, text
 
-NAMES = ("server", "stale", "name", "uri", "uriTemplate", "task_id", "requestId", "timestamp")
+NAMES = (
+    "server",
+    "stale",
+    "as_of",
+    "name",
+    "uri",
+    "uriTemplate",
+    "task_id",
+    "requestId",
+    "timestamp",
+)
 """What is left of an entry that is too large."""
 
 

@@ -14,13 +14,13 @@ from ..model.fields import Doc, frozen
 from ..model.problems import Problem
 from .asking import ask
 from .registry import READS, TOOLS, Request
-from .resources import OfServers, list_of
+from .resources import OfServers, gathered_of
 from .response import Reply, json_reply
 
 
 @TOOLS.tool("Prompts of one server or of all.", OfServers, READS, waits=True)
 async def list_prompts(request: Request, asked: OfServers) -> Reply:
-    gathered = await list_of(request, "prompts", asked.server)
+    gathered = await gathered_of(request, "prompts", asked)
     return await gathered.reply("prompts")
 
 

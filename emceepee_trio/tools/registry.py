@@ -6,11 +6,13 @@ have no lifetimes of their own: they work in the task of the request, on the ses
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
+from ..backend.backend import Backend
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS
 from ..errors import InvalidArguments, UnknownTool
 from ..model.fields import fields_of
@@ -24,6 +26,9 @@ from .response import Reply
 
 A = TypeVar("A")
 OnProgress = Callable[[Mapping[str, Any]], None]
+
+LEAST = math.ulp(0.0)
+"""Of progress: whatever a server says is more."""
 
 STRANGERS = 10
 """Unknown arguments that an error tells of, beside what is wrong."""
@@ -43,7 +48,18 @@ class Request:
     """The client has stopped waiting for an answer."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
     """Arguments that nobody knows; the answer says that they meant nothing."""
+    _backend: Backend | None = attrs.field(default=None, init=False)
     _promote: Callable[[], None] | None = attrs.field(default=None, init=False)
+
+    def waits_for(self, backend: Backend) -> None:
+        """A client that wants to hear of progress hears of that, too, now and from time to time."""
+        self._backend = backend
+        if self.on_progress is not None and backend.idle_since is not None:
+            self.on_progress({"progress": LEAST, "message": self.missing()})
+
+    def missing(self) -> str | None:
+        """What to say of a server that is waited for, as long as it is not connected."""
+        return self._backend.unstarted if self._backend is not None else None
 
     def can_go_on(self, promote: Callable[[], None]) -> None:
         """A handler's work does not need the request: what to do if the client stops waiting."""

@@ -15,7 +15,7 @@ from ..errors import ExecutionFailed, LimitReached, NotFound, TimedOut
 from ..model.diagrams import diagrams
 from ..model.fields import frozen
 from ..model.wire import dumps
-from .asking import Gathered, Labelled, as_tool_error, ask, entries_of, gather
+from .asking import FRESH, Gathered, Labelled, as_tool_error, ask, gather, list_of
 from .registry import ACTS, READS, TOOLS, Request
 from .response import Reply, json_reply
 
@@ -38,34 +38,35 @@ def read_ours(uri: str) -> dict[str, Any]:
     return {"contents": [{"uri": uri, "mimeType": "application/json", "text": said}]}
 
 
-async def list_of(request: Request, name: List, server: str | None) -> Gathered:
+@frozen
+class OfServers:
+    server: Annotated[str | None, A_NAME] = None
+    fresh: Annotated[bool, FRESH] = False
+
+
+async def gathered_of(request: Request, name: List, asked: OfServers) -> Gathered:
     """A list over all servers, or of one that is named exactly."""
-    session = request.session
+    session, server = request.session, asked.server
     gathered = Gathered()
     if server is None:
-        gathered = await gather(request, name, session.backends.values())
+        gathered = await gather(request, name, session.backends.values(), fresh=asked.fresh)
     elif server != OUR_NAME:
-        entries = await entries_of(request, session.backend(server), name)
-        gathered.lists.append(Labelled(server, entries))
+        backend = session.backend(server)
+        gathered.lists.append(await list_of(request, backend, name, fresh=asked.fresh))
     if name == "resources" and server in (None, OUR_NAME):
         gathered.lists.append(Labelled(OUR_NAME, OUR_RESOURCES))
     return gathered
 
 
-@frozen
-class OfServers:
-    server: Annotated[str | None, A_NAME] = None
-
-
 @TOOLS.tool("Resources of one server or of all.", OfServers, READS, waits=True)
 async def list_resources(request: Request, asked: OfServers) -> Reply:
-    gathered = await list_of(request, "resources", asked.server)
+    gathered = await gathered_of(request, "resources", asked)
     return await gathered.reply("resources")
 
 
 @TOOLS.tool("Templates for resource URIs of one server or of all.", OfServers, READS, waits=True)
 async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
-    gathered = await list_of(request, "resource_templates", asked.server)
+    gathered = await gathered_of(request, "resource_templates", asked)
     return await gathered.reply("resource_templates")
 
 

@@ -166,8 +166,8 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
     backend = session.backend(name)
     said: dict[str, Any] = {"server": describe(session, backend, whole=True)}
     _look_at(session, backend)
-    if backend.client is not None and backend.client.negotiated.instructions:
-        said["instructions"] = cut(backend.client.negotiated.instructions, MAX_INSTRUCTIONS)
+    if backend.agreed is not None and backend.agreed.instructions:
+        said["instructions"] = cut(backend.agreed.instructions, MAX_INSTRUCTIONS)
     questions = {kind: session.questions.open(kind, name) for kind in ("elicitation", "sampling")}
     waiting = next((kind for kind, open_ in questions.items() if open_), None)
     said |= {
@@ -238,8 +238,8 @@ def summarize(session: Session, backend: Backend) -> dict[str, Any]:
 def _purpose(backend: Backend) -> str:
     """What it is good for, in a sentence or two: as configured, or as it says itself."""
     said: Any = backend.server.description
-    if said is None and backend.client is not None:
-        info = backend.client.negotiated.server_info
+    if said is None and backend.agreed is not None:
+        info = backend.agreed.server_info
         said = info.get("description") or info.get("title")
     return one_line(said, MAX_PURPOSE) if isinstance(said, str) else ""
 
@@ -261,6 +261,8 @@ def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict
     }
     if backend.connected_at is not None:
         said["connected_at"] = timestamp(backend.connected_at)
+    if backend.state is BackendState.IDLE and backend.idle_since is not None:
+        said["idle_since"] = timestamp(backend.idle_since)
     if (starting := backend.starting_still) is not None:
         said["starting"] = starting
     if backend.last_error is not None:
@@ -268,8 +270,7 @@ def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict
     if backend.next_try is not None:
         said["reconnect_attempt"] = backend.retries.attempt
         said["next_retry_ms"] = backend.retries.delay_ms
-    if backend.client is not None:
-        agreed = backend.client.negotiated
+    if (agreed := backend.agreed) is not None:
         said |= {
             "protocol_version": agreed.protocol_version,
             "server_info": agreed.server_info,

@@ -172,7 +172,9 @@ def sessions(url: str, state: Path) -> Any:
 
 def test_a_running_daemon_is_asked_in_a_session_that_ends(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    config = write_config(tmp_path, {"raw": raw(*journal.flags)})
+    other = Journal(tmp_path / "other.jsonl")
+    entries = {"raw": raw(*journal.flags), "other": raw(*other.flags)}
+    config = write_config(tmp_path, entries)
     # An address may be copied from wherever it is printed.
     with serve(tmp_path, "--config", str(config)) as daemon:
         how = ("--url", daemon.url, "--state-dir", tmp_path)
@@ -190,10 +192,15 @@ def test_a_running_daemon_is_asked_in_a_session_that_ends(tmp_path: Path) -> Non
         assert "server 'raw' answered tools/call with an error" in told.stderr
         told = run("call", "nobody", "echo", *how)
         assert (told.returncode, told.stdout) == (1, "")
-        assert told.stderr == "emceepee call: no server 'nobody'; there are: raw\n"
+        assert told.stderr == "emceepee call: no server 'nobody'; there are: other, raw\n"
         told = run("call", "raw", "echo", "text=7", "--text", *how)
         assert (told.returncode, told.stdout, told.stderr) == (0, "7\n", "")
         assert sessions(daemon.url, tmp_path) == []
+        # The others of the daemon were not started, known or not.
+        assert not other.entries()
+        told = run("tools", "raw", *how)
+        assert told.returncode == 0
+        assert not other.entries()
     assert journal.entries()[-1] == {"eof": True}
 
 

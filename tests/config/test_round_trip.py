@@ -46,7 +46,7 @@ common: dict[str, Any] = {
     "name": names,
     "disabled": st.booleans(),
     "allowed_tools": st.none() | st.lists(texts, max_size=2).map(tuple),
-    "start": st.sampled_from(["eager", "lazy"]),
+    "start": st.sampled_from(["auto", "eager", "lazy"]),
     "era": st.sampled_from(["auto", "handshake", "modern"]),
     "connect_timeout_ms": st.integers(100, 600_000),
     "call_timeout_ms": st.none() | st.integers(100, 86_400_000),

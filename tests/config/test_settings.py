@@ -31,7 +31,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "servers": (),
         "limits": {
             "sessions": 1000,
-            "session_idle_ms": 30 * minute,
+            "session_idle_ms": 5 * minute,
             "servers": 100,
             "calls": 256,
             "starting": None,
@@ -66,6 +66,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "context": "full",
         "context_in": "auto",
         "shutdown_grace_ms": 10_000,
+        "defaults": {"start": "auto", "idle_stop_ms": None},
     }
     assert attrs.asdict(only({"command": "x"})) == {
         "name": "s",
@@ -82,7 +83,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "allowed_tools": None,
         "denied_tools": (),
         "roots": None,
-        "start": "eager",
+        "start": "auto",
         "era": "auto",
         "connect_timeout_ms": 30_000,
         "call_timeout_ms": None,
@@ -103,6 +104,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "max_delay_ms": 180_000,
         },
         "propagate_session": None,
+        "idle_stop_ms": None,
     }
 
 
@@ -334,7 +336,10 @@ def test_a_problem_is_one_line_with_its_path(data: object, line: str) -> None:
         ),
         ({"command": "x", "disabled": "true"}, '.disabled: expected true or false, got "true"'),
         ({"command": "x", "allowed_tools": "x"}, '.allowed_tools: expected a list, got "x"'),
-        ({"command": "x", "start": "now"}, '.start: expected one of "eager", "lazy", got "now"'),
+        (
+            {"command": "x", "start": "now"},
+            '.start: expected one of "auto", "eager", "lazy", got "now"',
+        ),
         (
             {"command": "x", "era": "stone"},
             '.era: expected one of "auto", "handshake", "modern", got "stone"',

@@ -78,7 +78,7 @@ async def come_and_go(manager: SessionManager, sessions: range) -> None:
 
 async def test_of_sessions_that_come_and_go_nothing_stays() -> None:
     entry = raw()
-    server = Server("it", command=entry["command"], args=tuple(entry["args"]))
+    server = Server("it", command=entry["command"], args=tuple(entry["args"]), start="eager")
     with trio.fail_after(GUARD):
         before_all = tasks()
         async with open_sessions(Config(servers=(server,))) as manager:

@@ -78,8 +78,9 @@ def test_sdk_2_finds_that_we_are_modern(npm: Npm, daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", LATEST), ("auto", MODERN)])
-def test_sdk_2_over_stdio(npm: Npm, mode: str, version: str) -> None:
-    command = (sys.executable, "-m", "emceepee_trio", "stdio", "--demo")
+def test_sdk_2_over_stdio(npm: Npm, mode: str, version: str, tmp_path: Path) -> None:
+    kept = ("--state-dir", str(tmp_path))
+    command = (sys.executable, "-m", "emceepee_trio", "stdio", "--demo", *kept)
     check_basics(npm.drive("sdk2.mjs", mode, *command), version)
 
 

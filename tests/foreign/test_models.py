@@ -37,7 +37,7 @@ def claude_code(npm: Npm, home: Path, model: Model) -> None:
 
 
 def codex(npm: Npm, home: Path, model: Model) -> None:
-    words = ", ".join(map(json.dumps, ENTRY["args"]))
+    words = ", ".join(map(json.dumps, [*ENTRY["args"], "--state-dir", str(home)]))
     (home / "config.toml").write_text(
         'model = "scripted"\nmodel_provider = "scripted"\napproval_policy = "never"\n'
         f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{model.url}/v1"\n'

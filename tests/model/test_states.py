@@ -96,7 +96,7 @@ def test_the_tables_name_the_states_the_contract_names() -> None:
     }  # fmt: skip
     assert {state.value for state in BACKEND.states} == {
         "connecting", "connected", "degraded", "reconnecting", "disconnected", "error",
-        "not_connected", "disabled",
+        "not_connected", "idle", "disabled",
     }  # fmt: skip
 
 

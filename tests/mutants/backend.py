@@ -66,7 +66,7 @@ BACKEND = (
     mutant(
         "who comes while a try waits for its time waits with it",
         "backend/backend.py",
-        "            self._wanted.set()\n            await self._try",
+        "            self.wake()\n            await self._try",
         "            await self._try",
         "races/test_backend_machine.py",
     ),
