@@ -82,7 +82,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "emceepee" / "config.json"
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/readyz", "/status"])
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/readyz", "/status", "/logs"])
 async def test_without_a_lifespan_everything_says_why_it_cannot_be(path: str) -> None:
     status, said = await Server().get(path)
     assert status == 503

@@ -319,7 +319,8 @@ def test_monitors_need_no_token_but_are_not_at_any_name(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/mcp", "/", "/status", "/healthz/", "//healthz", "/healthz/../status", "/readyz2"]
+    "path",
+    ["/mcp", "/", "/status", "/logs", "/healthz/", "//healthz", "/healthz/../status", "/readyz2"],
 )
 def test_everything_else_does(path: str) -> None:
     assert status(Security.of(Http(), TOKENS), request(path=path)) == 401

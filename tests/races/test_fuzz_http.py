@@ -61,10 +61,12 @@ HEADERS: Mapping[str, list[str | None]] = {
     "access-control-request-headers": ["authorization", "mcp-x, a b", ","],
 }
 VERBS = ["POST"] * 12 + ["GET", "DELETE", "OPTIONS", "PUT", "HEAD", "PATCH", "", "post", "\xff"]
-PATHS = ["/mcp"] * 20 + ["/mcp/", "/", "", "/status", "/healthz", "/readyz", "/x", "/.well-known/"]
+PATHS = ["/mcp"] * 20 + ["/mcp/", "/", "", "/status", "/logs", "/healthz", "/readyz", "/x"]
+PATHS += ["/.well-known/"]
 QUERIES = [
     *("", "session=main", "session=", "session=a&session=b", "session=%ff", "session=..", "x"),
     *("session=%00", "session=" + "a" * 65, "&" * 2000, "session", "a=" + "%" * 500, "\xff"),
+    *("server=raw", "server=%ff"),
 ]
 
 
