@@ -165,16 +165,12 @@ def install(folder: Path, *packages: str) -> Npm:
 def install_python(folder: Path, *packages: str) -> str:
     """A Python that has these packages, beside what that of the tests has."""
     python = folder / "bin" / "python"
-    done = folder / "done"
-    if done.exists():
-        return str(python)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     (site,) = folder.glob("lib/*/site-packages")
     ours = [path for path in sys.path if "site-packages" in path]
     (site / "ours.pth").write_text("\n".join(ours), "utf-8")
     quietly = ("--disable-pip-version-check", "--no-compile")
     _install(folder, packages, [str(python), "-m", "pip", "install", *quietly])
-    done.touch()
     return str(python)
 
 

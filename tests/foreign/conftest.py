@@ -3,16 +3,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from fake_backends import demo, raw
 from outside import (
-    CLAUDE_CODE,
-    CODEX,
     FASTMCP,
-    GEMINI,
     INSPECTOR,
     MCPORTER,
     SDK_1,
@@ -34,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def install_npm(folder: Path) -> Npm:
     """The clients, and beside them our scripts that use them: packages are found from there."""
-    npm = install(folder, SDK_1, SDK_2, INSPECTOR, MCPORTER, CLAUDE_CODE, CODEX, GEMINI)
+    npm = install(folder, SDK_1, SDK_2, INSPECTOR, MCPORTER)
     for script in HERE.glob("*.mjs"):
         shutil.copy(script, folder)
     return npm
@@ -47,12 +46,10 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Npm]:
 
 
 @pytest.fixture(scope="session")
-def fastmcp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Python that has fastmcp."""
-    with shared(
-        tmp_path_factory, "fastmcp", lambda folder: install_python(folder, FASTMCP)
-    ) as python:
-        yield python
+def fastmcp() -> Iterator[Future[str]]:
+    """A Python that has fastmcp, once that is installed: meanwhile npm may install, too."""
+    with TemporaryDirectory(prefix="fastmcp-") as folder, ThreadPoolExecutor() as threads:
+        yield threads.submit(install_python, Path(folder), FASTMCP)
 
 
 @pytest.fixture(scope="module")

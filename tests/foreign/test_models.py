@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from outside import Npm
+from outside import CLAUDE_CODE, CODEX, GEMINI, Npm, install, shared
 from scripted_model import Json, Model, Step, scripted
 
 ENTRY = {"command": sys.executable, "args": ["-m", "emceepee_trio", "stdio", "--demo"]}
@@ -100,6 +100,15 @@ KINDS = {
 }
 
 
+@pytest.fixture(scope="session")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Npm]:
+    def fill(folder: Path) -> Npm:
+        return install(folder, CLAUDE_CODE, CODEX, GEMINI)
+
+    with shared(tmp_path_factory, "npm-models", fill) as npm:
+        yield npm
+
+
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
@@ -120,7 +129,7 @@ def found(pattern: str, results: list[str]) -> str:
 
 
 def test_what_happens_is_told_beside_a_structured_answer(
-    npm: Npm, kind: Kind, tmp_path: Path
+    clients: Npm, kind: Kind, tmp_path: Path
 ) -> None:
     steps = kind.script(
         demo("add", a=1, b=2),  # waits until its server is there
@@ -132,7 +141,7 @@ def test_what_happens_is_told_beside_a_structured_answer(
         calls("list_timers"),
     )
     with scripted(*steps) as model:
-        kind.run(npm, tmp_path, model)
+        kind.run(clients, tmp_path, model)
     first, timer, *sums, last, _ = model.results
     assert "3" in first
     assert "timer_id" in timer
@@ -143,7 +152,7 @@ def test_what_happens_is_told_beside_a_structured_answer(
 
 
 def test_a_question_is_seen_answered_and_its_result_fetched(
-    npm: Npm, kind: Kind, tmp_path: Path
+    clients: Npm, kind: Kind, tmp_path: Path
 ) -> None:
     steps = kind.script(
         demo("ask_name"),
@@ -158,7 +167,7 @@ def test_a_question_is_seen_answered_and_its_result_fetched(
         lambda results: ("get_task_result", {"task_id": found(r'"task_id": ?"([^"]+)"', results)}),
     )
     with scripted(*steps) as model:
-        kind.run(npm, tmp_path, model)
+        kind.run(clients, tmp_path, model)
     promoted, answered, result = model.results
     assert "respond_to_elicitation" in promoted
     assert "error" not in answered

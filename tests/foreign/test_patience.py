@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,12 +46,12 @@ def mcporter(npm: Npm, home: Path, url: str) -> list[str]:
 
 
 def test_a_call_of_90_seconds_is_a_task_and_then_its_result(
-    npm: Npm, fastmcp: str, daemon: Daemon
+    fastmcp: Future[str], npm: Npm, daemon: Daemon
 ) -> None:
     """All of them at once: they do nothing but wait."""
     asked = {"server": "demo", "tool": "slow", "args": {"seconds": SECONDS}}
     which = ("tools/call", "--tool-name", "execute_tool", "--tool-args-json", json.dumps(asked))
-    patient = [fastmcp, str(HERE / "patient.py"), daemon.url, str(SECONDS)]
+    patient = [fastmcp.result(), str(HERE / "patient.py"), daemon.url, str(SECONDS)]
     # Short: a socket's path is made below it.
     with TemporaryDirectory(dir="/tmp") as home, ThreadPoolExecutor() as threads:
         inspected = threads.submit(inspect, npm, daemon.url, "legacy", "--method", *which)
