@@ -22,7 +22,6 @@ from ..backend.turns import Turns
 from ..backend.witness import BrokeOff, NotRun, Unanswered
 from ..config.bounds import MAX_SAID
 from ..errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
-from ..model.fields import Doc
 from ..model.states import BackendState
 from ..model.weight import cut
 from ..model.wire import timestamp
@@ -45,9 +44,6 @@ OUT_OF_REACH = {
 }
 """Backends that a list over all does not wait for."""
 
-
-FRESH = Doc("ask the servers again; as_of says how old a list is")
-"""Of an argument of what lists."""
 
 ASKS_NAMED = 5
 """Questions of a call that the text names which tells of them; the context has more."""

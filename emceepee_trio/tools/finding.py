@@ -31,7 +31,7 @@ from ..model.problems import did_you_mean
 from ..model.weight import weigh
 from ..model.wire import dumps, loads
 from ..session.session import Session
-from .asking import FRESH, Gathered, gather, strangers_own
+from .asking import Gathered, gather, strangers_own
 from .listing import abridged, size_of_text
 from .registry import READS, TOOLS, Request
 from .response import Reply, text
@@ -51,7 +51,7 @@ class ListTools:
     ] = None
     detail: Annotated[Literal["auto", "full", "summary"], Doc("summary has no schemas")] = "auto"
     cursor: Annotated[str | None, Most(most_characters=MAX_NAME), Doc("of the page before")] = None
-    fresh: Annotated[bool, FRESH] = False
+    fresh: Annotated[bool, Doc("ask again")] = False
 
 
 @TOOLS.tool(

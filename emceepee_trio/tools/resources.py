@@ -15,7 +15,7 @@ from ..errors import ExecutionFailed, LimitReached, NotFound, TimedOut
 from ..model.diagrams import diagrams
 from ..model.fields import frozen
 from ..model.wire import dumps
-from .asking import FRESH, Gathered, Labelled, as_tool_error, ask, gather, list_of
+from .asking import Gathered, Labelled, as_tool_error, ask, gather, list_of
 from .registry import ACTS, READS, TOOLS, Request
 from .response import Reply, json_reply
 
@@ -41,7 +41,8 @@ def read_ours(uri: str) -> dict[str, Any]:
 @frozen
 class OfServers:
     server: Annotated[str | None, A_NAME] = None
-    fresh: Annotated[bool, FRESH] = False
+    fresh: bool = False
+    """Ask again, also those whose lists are remembered."""
 
 
 async def gathered_of(request: Request, name: List, asked: OfServers) -> Gathered:

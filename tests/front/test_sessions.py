@@ -78,7 +78,7 @@ async def test_a_used_session_ends_when_it_was_idle_long_enough(autojump_clock: 
     async with open_world() as world:
         client = await world.joined()
         await client.request("tools/list").complete()
-        assert await _ends_after(client, 30 * 60)
+        assert await _ends_after(client, 5 * 60)
 
 
 async def test_a_session_with_a_reader_or_a_request_is_not_idle(autojump_clock: MockClock) -> None:
