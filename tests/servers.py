@@ -107,7 +107,7 @@ def ask(client: Client, tool: str, /, **arguments: Any) -> Any:
 def start_all(folder: Path, entries: Mapping[str, Json], environment: Mapping[str, str]) -> bool:
     """Whether each has connected at its first try."""
     config = folder / "config.json"
-    config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
+    config.write_text(json.dumps({"mcpServers": entries, "start": "eager"}), "utf-8")
     seen = {name: Seen() for name in entries}
     with serve(folder, "--no-auth", "--config", str(config), **environment) as served:
         began = time.monotonic()
