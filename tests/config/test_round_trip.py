@@ -21,12 +21,16 @@ from emceepee_trio.config import (
     Server,
     server_from_arguments,
 )
+from emceepee_trio.model.variables import unbraced
 from reading import read
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", fullmatch=True).filter(
     lambda name: name != "emceepee"
 )
-texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+texts = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8
+).filter(lambda text: unbraced(text) is None)
+"""Of one that only a shell would take for a variable its author is warned."""
 tokens = st.from_regex(r"[A-Za-z0-9-]{1,8}", fullmatch=True)
 delays = st.tuples(st.integers(10, 3_600_000), st.integers(10, 3_600_000)).map(sorted)
 
