@@ -18,6 +18,7 @@ from emceepee_trio.backend.witness import Unanswered
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
+from emceepee_trio.session.planned import Planned
 from emceepee_trio.tools.asking import gather
 from emceepee_trio.tools.registry import Request
 from emceepee_trio.waits.slot import Slot
@@ -32,8 +33,10 @@ REQUEST = cast(
         session=SimpleNamespace(
             id="a session",
             config=Config(limits=attrs.evolve(Limits(), list_patience_ms=PATIENCE * 1000)),
+            planned=Planned(),
         ),
         on_progress=None,
+        waits_for=lambda backend: None,
         answer_ms=Limits().answer_ms,
     ),
 )
@@ -154,4 +157,6 @@ def stand_in(catalog: Catalog, peer: Peer | None) -> Backend:
     server = Server("it", command="none")
     it = SimpleNamespace(server=server, state=state, last_error="lost", catalog=catalog, ask=ask)
     it.starting_still = None
+    it.remembered = lambda name: None  # it was connected
+    it.old = lambda name: catalog.kept(name) or []
     return cast(Backend, it)
