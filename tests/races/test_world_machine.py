@@ -312,14 +312,18 @@ class World(Rivals):
         before = self.names.target(principal, name)
         if before == leads_to and not self.hosts_of(place, name):
             return
-        self.hosts.mood = "greets" if works else "fails"
-        if before != leads_to and works:
-            self.lose(name, principal)
         entry = {
             "name": name,
             "command": leads_to,
             "restart": {"base_delay_ms": DELAY, "jitter": 0},
         }
+        if len(place.life.of("in_flight")) >= CALLS:  # it may wait, as they do
+            held = self.tool(place, "add_server", **entry)
+            assert code_of(held.result) == "TOOL_ERR_LIMIT"
+            return
+        self.hosts.mood = "greets" if works else "fails"
+        if before != leads_to and works:
+            self.lose(name, principal)
         held = self.tool(place, "add_server", **entry)
         if before == leads_to:
             assert code_of(held.result) is None
@@ -346,6 +350,10 @@ class World(Rivals):
     @rule(data=st.data())
     def somebody_reconnects(self, data: st.DataObject) -> None:
         place, host = data.draw(st.sampled_from(self.connected()))
+        if len(place.life.of("in_flight")) >= CALLS:  # it may wait, as they do
+            held = self.tool(place, "reconnect_server", name=host.server)
+            assert code_of(held.result) == "TOOL_ERR_LIMIT"
+            return
         place.life.loses(host.server, lambda c: self.host_of(c.key) is host, "lost")
         self.hosts.mood = "greets"
         held = self.tool(place, "reconnect_server", name=host.server)
