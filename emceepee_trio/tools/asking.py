@@ -172,8 +172,9 @@ class Labelled:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         # Whose they are and whether they are old is for us to say, whatever an entry says itself.
+        label = self.label
         for entry in self.of_server:
-            yield {**self.label, **strangers_own(entry)}
+            yield {**label, **strangers_own(entry)}
 
 
 def strangers_own(entry: Mapping[str, Any]) -> dict[str, Any]:
