@@ -164,6 +164,7 @@ def said_of(text: bytes) -> object:
 @example(text=b"[1, 2]", place=5, junk=b",")
 @example(text=b"[1, 2]", place=6, junk=b", 3")
 @example(text=b'{"a": 1}', place=7, junk=b",")
+@example(text=b'{"' + b"1" * (DIGITS + 1) + b'": 1}', place=1, junk=b"")
 def test_what_is_no_json_is_none_in_parts_either(
     size: int, text: bytes, place: int, junk: bytes
 ) -> None:
@@ -174,6 +175,8 @@ def test_what_is_no_json_is_none_in_parts_either(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intake, "SLICE", size)
         found = said_of(broken)
+    if wanted == "is not JSON" and found == f"holds a number of more than {DIGITS} digits":
+        return  # what was in a string is in none any more
     # Cut in between, nobody can tell which of two values of a name is open.
     assert repr(found) == repr(wanted) or found == "has a name twice in an object"
 
