@@ -130,7 +130,8 @@ def server(name: str) -> Server:
 @asynccontextmanager
 async def open_scene(plant: Plant, caplog: pytest.LogCaptureFixture) -> AsyncGenerator[Scene]:
     peers = Peers(on_call=on_call)
-    config = Config(servers=(server(ONE), server(OTHER)), limits=Limits(events_ms=600_000))
+    limits = Limits(events_ms=600_000, session_idle_ms=1_800_000)
+    config = Config(servers=(server(ONE), server(OTHER)), limits=limits)
     with peers.in_place(), planted(plant.owner, plant.name, plant.times) as arm:
         async with open_world(config) as world:
             joined = await world.joined()

@@ -62,7 +62,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "server_health_restored": ({"name", "consecutiveFailures", "lastError"}, set()),
     "process_started": ({"name", "pid"}, set()),
     "process_crashed": ({"name", "pid"}, {"exitCode", "signal"}),
-    "process_stopped": ({"name", "pid"}, {"exitCode", "signal"}),
+    "process_stopped": ({"name", "pid"}, {"exitCode", "signal", "reason"}),
     "restarting": ({"name", "attempt", "nextRetryMs"}, {"pid", "exitCode", "signal"}),
     "restarted": ({"name", "pid", "attempt"}, set()),
     "restart_failed": ({"name", "attempt"}, {"pid", "exitCode", "signal"}),
