@@ -30,6 +30,9 @@ NOT_ASYNC = (
     "ASYNC9",  # off by default: checkpoints everywhere; where we decide there must be none
 )
 
+# One more than there are processors: tests wait for programs as well.
+WORKERS = str((os.cpu_count() or 1) + 1)
+
 SOURCES = ("emceepee_trio", "tests", "benchmarks", "docs")
 
 
@@ -68,7 +71,7 @@ def tests(session: nox.Session) -> None:
     if session.python != HERE:
         elsewhere.append("foreign")
         more.append("--hypothesis-profile=few")
-    pytest(session, "-n", "auto", "-m", f"not ({' or '.join(elsewhere)})", *more)
+    pytest(session, "-n", WORKERS, "-m", f"not ({' or '.join(elsewhere)})", *more)
 
 
 @nox.session
