@@ -21,7 +21,7 @@ from fuzzed import ASKING, open_clients
 from lies import SOON
 from scripted import RESULTS, scripted
 
-LIMITS = Limits(calls=10, tasks=5)
+LIMITS = Limits(calls=10, tasks=5, session_idle_ms=1_800_000)
 SELDOM = Health(interval_ms=DAY)
 EACH = 4
 """Tasks, at most, of one that waits."""
