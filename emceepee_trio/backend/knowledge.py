@@ -77,12 +77,14 @@ class Knowledge:
 
     async def learn(self, client: Client, is_first: bool) -> None:
         """Look at what there is, and tell what has changed, unless a comeback does."""
+        wanted = SOURCES if self._memory is not None else self._told if is_first else ()
+        if not wanted:
+            return
         self.is_learning = True
         try:
             await trio.sleep(PAUSE)
             for name in SOURCES:
-                is_wanted = self._memory is not None or (name in self._told and is_first)
-                if is_wanted and name not in self._new:
+                if name in wanted and name not in self._new:
                     await self._look_at(name, client)
         finally:
             self.is_learning = False

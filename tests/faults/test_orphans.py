@@ -32,6 +32,9 @@ pytestmark = pytest.mark.skipif(not (PROC / "self").exists(), reason="needs /pro
 
 Json = dict[str, Any]
 
+EAGER = {"start": "eager"}
+"""Each session has programs to leave behind, however much is known of them."""
+
 
 @pytest.fixture
 def brood() -> Iterator[Brood]:
@@ -278,7 +281,8 @@ class Served:
 
 @asynccontextmanager
 async def open_served(folder: Path, servers: Json) -> AsyncGenerator[Served]:
-    config, stderr = write_config(folder, servers), folder / "stderr.log"
+    config = write_config(folder, servers, defaults=EAGER)
+    stderr = folder / "stderr.log"
     command = [*COMMAND, "serve", "--config", str(config), "--bind", "127.0.0.1:0", "--no-auth"]
     with trio.fail_after(2 * GUARD), stderr.open("w") as errlog:
         child = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=errlog)
@@ -362,9 +366,7 @@ async def test_a_server_that_a_reload_removes_leaves_nothing(brood: Brood, tmp_p
             await hidden(brood, 1)
             await hidden(other, 1)
             kept = set(other.alive())
-            (tmp_path / "emceepee.json").write_text(
-                json.dumps({"mcpServers": {"b": servers["b"]}}), "utf-8"
-            )
+            write_config(tmp_path, {"b": servers["b"]}, defaults=EAGER)
             it.child.send_signal(signal.SIGHUP)
             await gone(brood)
             assert set(other.alive()) == kept
