@@ -7,7 +7,6 @@ knows. The seconds that they may take to be gone are a guard.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import signal
