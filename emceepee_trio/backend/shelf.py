@@ -24,7 +24,7 @@ import trio
 from .. import logs
 from ..model.spelling import spell
 from ..model.wire import loads
-from ..waits.firewall import begin_lasting
+from ..waits.firewall import Firewall, begin_lasting
 from .catalog import SOURCES
 from .client import Negotiated
 from .memory import ENTRIES, ONE, SIZE, Known, Memory, Remembered
@@ -166,7 +166,10 @@ class Shelf:
             async with Turns() as turns:
                 text = await turns.through(spell(_to_json(known)))
         private = () if known is None else known.private
-        await trio.to_thread.run_sync(self._put, name, text, private)
+        # A disk may take for ever, and nobody waits that long for its end: what is written then is
+        # complete or nothing.
+        put = self._put
+        await trio.to_thread.run_sync(put, name, text, private, abandon_on_cancel=True)
 
     def _put(self, name: str, text: str | None, private: tuple[str, ...]) -> None:
         """In a thread."""
@@ -285,12 +288,12 @@ async def open_memory(state: Path | None) -> AsyncGenerator[Memory]:
         yield memory
         return
     shelf = Shelf(state / FOLDER, memory)
-    await trio.to_thread.run_sync(shelf.load)
+    await trio.to_thread.run_sync(shelf.load, abandon_on_cancel=True)
     try:
         async with trio.open_nursery() as nursery:
             begin_lasting(nursery, "catalogue_crashed", shelf.run)
             yield memory
             nursery.cancel_scope.cancel("over")
     finally:
-        with trio.move_on_after(LAST_WORDS, shield=True):
+        with Firewall("catalogue_crashed"), trio.move_on_after(LAST_WORDS, shield=True):
             await shelf.write()

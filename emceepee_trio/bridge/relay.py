@@ -75,6 +75,8 @@ class _Asked:
         """Set when nobody wants the answer any more."""
         self.begun = threading.Event()
         """The daemon has it, or never will."""
+        self.is_cancelled = False
+        """By the client, which may say so again."""
 
 
 class _Session:
@@ -168,7 +170,8 @@ class Relay:
         params = notice.get("params")
         request_id = params.get("requestId") if isinstance(params, dict) else None
         asked = self._asked.get(request_id) if isinstance(request_id, str | int) else None
-        if asked is not None:
+        if asked is not None and not asked.is_cancelled:
+            asked.is_cancelled = True
             self._start(self._cancel, asked, notice)
 
     def _cancel(self, asked: _Asked, notice: Json) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
+from emceepee_trio.backend import shelf
 from emceepee_trio.backend.client import Negotiated
 from emceepee_trio.backend.memory import KEPT, Known, Memory, Remembered
 from emceepee_trio.backend.shelf import FOLDER, KEY, open_memory
@@ -199,6 +202,29 @@ async def test_a_disk_that_fails_is_said_once_and_tried_again(
             memory.learn(name, known("digs deep"), "s")
             await until((folder / f"{name}.json").exists)
     assert said + events(caplog) == ["catalogue_not_kept"]
+
+
+async def test_a_disk_that_never_answers_keeps_no_daemon_from_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    opens = os.open
+
+    def silent(path: Any, flags: int, *args: Any) -> int:
+        if flags & os.O_CREAT:
+            answers.wait(GUARD)
+        return opens(path, flags, *args)
+
+    monkeypatch.setattr(shelf, "LAST_WORDS", 0.05)
+    async with open_memory(tmp_path) as memory:
+        name = name_in(memory)
+        monkeypatch.setattr(os, "open", silent)
+        memory.learn(name, known(), "s")
+        await trio.testing.wait_all_tasks_blocked()
+    assert not (tmp_path / FOLDER / f"{name}.json").exists()
+    answers.set()
+    with trio.fail_after(GUARD):
+        await until((tmp_path / FOLDER / f"{name}.json").exists)
 
 
 async def test_daemons_that_share_a_directory_leave_each_other_alone(tmp_path: Path) -> None:
