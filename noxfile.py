@@ -170,21 +170,21 @@ def upstream(session: nox.Session) -> None:
 def mutations(session: nox.Session) -> None:
     """Plant known bugs and see that the tests catch each; the table goes into the documentation."""
     session.install(".", *group("tests"))
-    session.run("python", "tests/planting.py", *session.posargs)
+    session.run("python", "tests/support/planting.py", *session.posargs)
 
 
 @nox.session(default=False)
 def soak(session: nox.Session) -> None:
     """A daemon at work for MINUTES (``-- MINUTES``), with faults; then nothing may have stayed."""
     session.install(".", *group("tests"))
-    session.run("python", "tests/soak.py", *session.posargs)
+    session.run("python", "tests/support/soak.py", *session.posargs)
 
 
 @nox.session(default=False)
 def servers(session: nox.Session) -> None:
     """Servers that others wrote, from empty caches; ``-- --proxy``: behind a proxy, too."""
     session.install(".", *group("tests"))
-    session.run("python", "tests/servers.py", *session.posargs)
+    session.run("python", "tests/support/servers.py", *session.posargs)
 
 
 @nox.session(default=False)

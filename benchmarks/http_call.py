@@ -24,7 +24,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-BACKEND = [sys.executable, str(Path(__file__).parent.parent / "tests" / "raw_server.py")]
+BACKEND = [
+    sys.executable,
+    str(Path(__file__).parents[1] / "tests/support/raw_server.py"),
+]
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

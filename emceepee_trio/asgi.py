@@ -14,10 +14,11 @@ from mcp_types import INTERNAL_ERROR
 from . import logs
 from .config import Config, ConfigError, Loaded, default_path, load_default
 from .daemon import Settings, open_daemon
-from .front.app import App
-from .front.token_file import BadToken, state_directory, state_to_keep
-from .front.tokens import find
-from .front.wire import Receive, Refused, Scope, Send, send_json
+from .serving.asgi import Receive, Refused, Scope, Send
+from .web.app import App
+from .web.token_file import BadToken, state_directory, state_to_keep
+from .web.tokens import find
+from .web.wire import send_json
 
 NO_TRIO = "emceepee needs trio: hypercorn -k trio -w 0 emceepee_trio.asgi:app"
 NO_LIFESPAN = "no ASGI lifespan is running; without one there are no sessions"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from .commands import output
-from .commands.options import Usage
-from .commands.output import CannotWrite, complain, say
+from .commands.common import output
+from .commands.common.options import Usage
+from .commands.common.output import CannotWrite, complain, say
 from .errors import EmceepeeError
 
 COMMANDS = {
@@ -41,7 +41,7 @@ class _Parser(argparse.ArgumentParser):
 
     def unknown(self, words: Sequence[str]) -> NoReturn:
         """What nobody takes, and what may have been meant."""
-        from .model.problems import did_you_mean
+        from .model.json.problems import did_you_mean
 
         hints = ""
         if option := next((word for word in words if word.startswith("-")), None):
@@ -88,7 +88,7 @@ def _run(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else argv
     asked = next((word for word in words if not word.startswith("-")), None)
     if asked is not None and asked not in COMMANDS:
-        from .model.problems import did_you_mean
+        from .model.json.problems import did_you_mean
 
         parser.error(f"no command {asked!r}{did_you_mean(asked, COMMANDS)}")
     commands = {

@@ -23,16 +23,16 @@ import trio
 from . import logs, systemd
 from .config import Config, ConfigError
 from .errors import EmceepeeError
-from .front.app import App, pages
-from .front.binds import Bind, Bound, listening
 from .front.http import McpEndpoint
-from .front.listen import Drain, serve_http
-from .front.security import Security
-from .front.token_file import BadToken
-from .front.tokens import Credentials
 from .model.wire import timestamp
+from .serving.binds import Bind, Bound, listening
+from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
 from .waits.watchdog import slow_steps
+from .web.app import App, pages
+from .web.security import Security
+from .web.token_file import BadToken
+from .web.tokens import Credentials
 
 
 class Insecure(EmceepeeError):

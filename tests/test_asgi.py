@@ -21,7 +21,7 @@ from hypercorn.utils import wrap_app
 
 from emceepee_trio import asgi, logs
 from emceepee_trio.asgi import Asgi
-from emceepee_trio.front.wire import Message
+from emceepee_trio.serving.asgi import Message
 
 GUARD = 60
 

@@ -32,34 +32,38 @@ from asgi_world import World, listening, open_world, speaking
 from echo_app import App
 from emceepee_client import Answer
 from emceepee_trio import logs
-from emceepee_trio.backend import catalog, client, memory, shelf
-from emceepee_trio.backend.catalog import Catalog
-from emceepee_trio.backend.client import Negotiated
-from emceepee_trio.backend.connect import UNREAD
-from emceepee_trio.backend.cookies import FewCookies
-from emceepee_trio.backend.event_stream import LONGEST_ID, EventStream
-from emceepee_trio.backend.memory import Known, Memory, Remembered
-from emceepee_trio.backend.process import TEXT_LINE, open_process
+from emceepee_trio.backend.catalogue import catalog, memory, shelf
+from emceepee_trio.backend.catalogue.catalog import Catalog
+from emceepee_trio.backend.catalogue.memory import Known, Memory, Remembered
+from emceepee_trio.backend.children.process import TEXT_LINE, open_process
+from emceepee_trio.backend.connections import client
+from emceepee_trio.backend.connections.client import Negotiated
+from emceepee_trio.backend.connections.connect import UNREAD
+from emceepee_trio.backend.http.cookies import FewCookies
+from emceepee_trio.backend.http.event_stream import LONGEST_ID, EventStream
 from emceepee_trio.backend.shared import ERAS, Shared
-from emceepee_trio.commands import remote
+from emceepee_trio.commands.common import remote
 from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached
-from emceepee_trio.front import clients as http_clients
-from emceepee_trio.front import listen, log_messages, modern, token_file
-from emceepee_trio.front.http1 import MAX_HEAD
+from emceepee_trio.front import log_messages, modern
+from emceepee_trio.front.handshake import clients as http_clients
+from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.front.instructions import instructions
-from emceepee_trio.front.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
-from emceepee_trio.model import forms, intake
-from emceepee_trio.model.intake import DEPTH, DIGITS, Measure
-from emceepee_trio.model.lenient import NAMED, SPELLED
-from emceepee_trio.model.problems import TOLD
-from emceepee_trio.model.strict import MISTAKES
+from emceepee_trio.model import forms
+from emceepee_trio.model.json import intake
+from emceepee_trio.model.json.intake import DEPTH, DIGITS, Measure
+from emceepee_trio.model.json.lenient import NAMED, SPELLED
+from emceepee_trio.model.json.problems import TOLD
+from emceepee_trio.model.json.strict import MISTAKES
+from emceepee_trio.serving import listen
+from emceepee_trio.serving.http1 import MAX_HEAD
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.tools import resources
-from emceepee_trio.tools.registry import STRANGERS
+from emceepee_trio.tools.common.registry import STRANGERS
+from emceepee_trio.web import token_file
 from full_pipe import full_pipe
 from parts import mock_clock
 from raw_http import serving
@@ -72,7 +76,7 @@ GUARD = 60.0
 Json = dict[str, Any]
 
 NO_BOUNDS = {
-    "front.app.MAX_BODY": "of requests for pages that take none; see limits.body for the endpoint",
+    "web.app.MAX_BODY": "of requests for pages that take none; see limits.body for the endpoint",
     "limits.starting": "it is waited for; tests/backend/test_starts.py tries it",
 }
 """Constants of such a name that are no row, and why."""
@@ -194,7 +198,7 @@ def nested(levels: int) -> bytes:
 # -- what clients send ----------------------------------------------------------------------------
 
 
-@tries("front.listen.MOST_CONNECTIONS")
+@tries("serving.listen.MOST_CONNECTIONS")
 async def connections(here: Here) -> None:
     here.monkeypatch.setattr(listen, "MOST_CONNECTIONS", 1)
     app = App()
@@ -207,7 +211,7 @@ async def connections(here: Here) -> None:
         assert (await one.answer()).status == 200
 
 
-@tries("front.http1.MAX_HEAD")
+@tries("serving.http1.MAX_HEAD")
 async def head(here: Here) -> None:
     async with serving(App()) as served, served.peer() as peer:
         await peer.send(f"GET / HTTP/1.1\nHost: x\nX: {'x' * MAX_HEAD}\n\n")
@@ -225,7 +229,7 @@ async def body(here: Here) -> None:
         assert "result" in await there.client.request("ping").answer()
 
 
-@tries("model.intake.DEPTH", "model.intake.DIGITS", "limits.values")
+@tries("model.json.intake.DEPTH", "model.json.intake.DIGITS", "limits.values")
 async def message(here: Here) -> None:
     texts = {
         f"deeper than {DEPTH}": nested(DEPTH + 1),
@@ -271,7 +275,7 @@ async def unanswered(here: Here) -> None:
         assert "result" in await there.client.request("ping").answer()
 
 
-@tries("front.clients.BACKLOG")
+@tries("front.handshake.clients.BACKLOG")
 async def unread_messages(here: Here) -> None:
     here.monkeypatch.setattr(http_clients, "BACKLOG", 3)
     async with open_world() as world:
@@ -283,7 +287,7 @@ async def unread_messages(here: Here) -> None:
         assert "result" in await client.request("ping").answer()
 
 
-@tries("model.strict.MISTAKES")
+@tries("model.json.strict.MISTAKES")
 async def mistakes(here: Here) -> None:
     async with session() as there:
         error = (await there.call("set_roots", roots=[{}] * (MISTAKES + 5))).error
@@ -291,7 +295,7 @@ async def mistakes(here: Here) -> None:
         assert "uri: missing" not in error["details"]["problems"][MISTAKES]
 
 
-@tries("model.lenient.NAMED", "tools.registry.STRANGERS")
+@tries("model.json.lenient.NAMED", "tools.common.registry.STRANGERS")
 async def strangers(here: Here) -> None:
     async with session() as there:
         unknown = {f"x{n}": 0 for n in range(NAMED + 5)}
@@ -303,7 +307,7 @@ async def strangers(here: Here) -> None:
         assert error["details"]["problems"][STRANGERS:] == ["timer_id: missing"]
 
 
-@tries("model.problems.TOLD", "model.lenient.SPELLED")
+@tries("model.json.problems.TOLD", "model.json.lenient.SPELLED")
 async def wrong_roots(here: Here) -> None:
     async with session() as there:
         wrong = {f"x{n}": 0 for n in range(5)}
@@ -542,7 +546,7 @@ async def triggers(here: Here) -> None:
         assert len(events.triggers.after(0)) == TRIGGERS
 
 
-@tries("front.streams.FLOOD")
+@tries("front.handshake.streams.FLOOD")
 async def flooded(here: Here) -> None:
     mock_clock().autojump_threshold = 0
     streams, waited = Streams("x", keep=2), []
@@ -619,7 +623,7 @@ async def line(here: Here) -> None:
         assert str(64 * 1024) in str(process.failure)
 
 
-@tries("backend.process.TEXT_LINE")
+@tries("backend.children.process.TEXT_LINE")
 async def stderr_line(here: Here) -> None:
     lines: list[str] = []
     code = f"import sys; sys.stderr.write('x' * {TEXT_LINE + 1} + '\\n')"
@@ -636,7 +640,7 @@ async def stderr_line(here: Here) -> None:
     assert [*map(len, lines)] == [TEXT_LINE, 1]
 
 
-@tries("backend.connect.UNREAD")
+@tries("backend.connections.connect.UNREAD")
 async def unread(here: Here) -> None:
     pings = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(2 * UNREAD)]
     async with session() as there:
@@ -646,14 +650,14 @@ async def unread(here: Here) -> None:
         assert f"did not read {UNREAD} answers" in json.dumps(told)
 
 
-@tries("model.intake.OUTLINES")
+@tries("model.json.intake.OUTLINES")
 async def outlined(here: Here) -> None:
     said = ",".join(f'{{"id":{n},"method":"x"}}' for n in range(intake.OUTLINES + 5))
     found = intake.finished(intake.outlines(f"[{said}]".encode()))
     assert [each["id"] for each in found] == list(range(intake.OUTLINES))
 
 
-@tries("backend.client.OUTBOX")
+@tries("backend.connections.client.OUTBOX")
 async def courtesies(here: Here) -> None:
     told: list[str] = []
 
@@ -673,7 +677,7 @@ async def courtesies(here: Here) -> None:
     assert told == [str(n) for n in range(client.OUTBOX)]
 
 
-@tries("backend.event_stream.LONGEST_ID")
+@tries("backend.http.event_stream.LONGEST_ID")
 async def event_id(here: Here) -> None:
     for size, is_kept in ((LONGEST_ID, True), (LONGEST_ID + 1, False)):
         (event,) = EventStream(10_000).feed(b"id: " + b"x" * size + b"\ndata: x\n\n")
@@ -682,7 +686,7 @@ async def event_id(here: Here) -> None:
         assert bool(event.head) is is_kept
 
 
-@tries("backend.client.ASKED", "backend.client.ROUNDS")
+@tries("backend.connections.client.ASKED", "backend.connections.client.ROUNDS")
 async def asked(here: Here) -> None:
     here.monkeypatch.setattr(client, "ROUNDS", 3)
     asks = {str(n): {"method": "roots/list"} for n in range(client.ASKED + 1)}
@@ -708,7 +712,11 @@ class Lister:
         return {"tools": self.page, "nextCursor": str(self.pages)}
 
 
-@tries("backend.catalog.PAGES", "backend.catalog.ENTRIES", "backend.catalog.SIZE")
+@tries(
+    "backend.catalogue.catalog.PAGES",
+    "backend.catalogue.catalog.ENTRIES",
+    "backend.catalogue.catalog.SIZE",
+)
 async def lists(here: Here) -> None:
     for page in ([], [{"name": "x"}] * 5000, [{"name": "x" * 2**20}]):
         lister = Lister(page, Negotiated("2025-11-25", {"tools": {}}, {}, None))
@@ -810,7 +818,11 @@ async def remembered(here: Here) -> None:
     assert ("0",) not in shared.eras
 
 
-@tries("backend.memory.ENTRIES", "backend.memory.SIZE", "backend.memory.ONE")
+@tries(
+    "backend.catalogue.memory.ENTRIES",
+    "backend.catalogue.memory.SIZE",
+    "backend.catalogue.memory.ONE",
+)
 async def known(here: Here) -> None:
     nothing = Negotiated("2025-11-25", {}, {}, None)
 
@@ -1059,7 +1071,7 @@ async def config(here: Here) -> None:
         load(path)
 
 
-@tries("front.token_file.LONGEST")
+@tries("web.token_file.LONGEST")
 async def token(here: Here) -> None:
     path = here.folder / "token"
     path.write_text("x" * (token_file.LONGEST + 1))
@@ -1068,7 +1080,7 @@ async def token(here: Here) -> None:
         token_file.read_token(path)
 
 
-@tries("backend.shelf.LONGEST")
+@tries("backend.catalogue.shelf.LONGEST")
 async def file_of_a_server(here: Here) -> None:
     folder = here.folder / shelf.FOLDER
     folder.mkdir()
@@ -1080,7 +1092,7 @@ async def file_of_a_server(here: Here) -> None:
     assert f"longer than {shelf.LONGEST} bytes" in here.log()
 
 
-@tries("commands.remote.MAX_ANSWER")
+@tries("commands.common.remote.MAX_ANSWER")
 async def answer(here: Here) -> None:
     here.monkeypatch.setattr(remote, "MAX_ANSWER", 100)
 

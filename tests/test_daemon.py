@@ -20,12 +20,12 @@ import trio
 from emceepee_trio import daemon
 from emceepee_trio.config import Config, ConfigError, Http, Policy, Server
 from emceepee_trio.daemon import Insecure, Settings, resolved
-from emceepee_trio.front import listen
-from emceepee_trio.front.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
-from emceepee_trio.front.connection import SEND_PATIENCE
-from emceepee_trio.front.token_file import BadToken
-from emceepee_trio.front.tokens import Credentials, find
-from emceepee_trio.model.problems import Problem
+from emceepee_trio.model.json.problems import Problem
+from emceepee_trio.serving import listen
+from emceepee_trio.serving.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
+from emceepee_trio.serving.connection import SEND_PATIENCE
+from emceepee_trio.web.token_file import BadToken
+from emceepee_trio.web.tokens import Credentials, find
 from fake_backends import Journal, raw
 from raw_http import ANY_PORT, Peer
 

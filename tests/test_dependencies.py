@@ -16,7 +16,7 @@ PACKAGE = Path(emceepee_trio.__file__).parent
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-OURS = {PACKAGE.name, *(path.stem for path in (ROOT / "tests").iterdir())}
+OURS = {PACKAGE.name, *(path.stem for path in (ROOT / "tests" / "support").iterdir())}
 
 
 def normal(name: str) -> str:

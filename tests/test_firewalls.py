@@ -19,23 +19,16 @@ from trio.testing import MockClock
 
 from asgi_client import HELLO, LATEST, Client, Json, request
 from asgi_world import World, open_world
-from emceepee_trio.backend import (
-    backend,
-    callbacks,
-    catalog,
-    client,
-    comeback,
-    connect,
-    health,
-    link,
-    start,
-    wishes,
-)
+from emceepee_trio.backend import backend, comeback, link, start, wishes
+from emceepee_trio.backend.catalogue import catalog
+from emceepee_trio.backend.connections import callbacks, client, connect, health
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front import clients, lists, log_messages, mcp, progress, streams
+from emceepee_trio.front import lists, log_messages, mcp, progress
+from emceepee_trio.front.handshake import clients, streams
 from emceepee_trio.session import buffers, calls, events, questions, session, timers
 from emceepee_trio.session.session import Session
-from emceepee_trio.tools import activity, asking, execution, response
+from emceepee_trio.tools import activity, execution
+from emceepee_trio.tools.common import asking, response
 from peers import Peer, Peers
 
 ONE, OTHER = "one", "other"

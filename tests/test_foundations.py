@@ -1,8 +1,8 @@
 """What we rely on of others beyond what they promise, asserted: an upgrade shall fail here, loudly.
 
 Most of it would else break in silence: a bound stops holding, a policy is not asked any more. What
-is relied on is named in `backend/sdk.py`, `backend/network.py`, `front/sdk.py` and
-`front/http1.py`, and nowhere else in the package.
+is relied on is named in `backend/connections/sdk.py`, `backend/http/network.py`, `front/sdk.py` and
+`serving/http1.py`, and nowhere else in the package.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCNotification, JSON
 from trio.testing import wait_all_tasks_blocked
 
 import emceepee_trio
-from emceepee_trio.backend import sdk
-from emceepee_trio.backend.network import Refused, RestrictedTransport
-from emceepee_trio.front.http1 import MAX_HEAD, Http1, settings
+from emceepee_trio.backend.connections import sdk
+from emceepee_trio.backend.http.network import Refused, RestrictedTransport
 from emceepee_trio.front.sdk import raw_notify
-from emceepee_trio.front.wire import Receive, Scope, Send
+from emceepee_trio.serving.asgi import Receive, Scope, Send
+from emceepee_trio.serving.http1 import MAX_HEAD, Http1, settings
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from raw_http import Peer, serving
 
@@ -514,9 +514,9 @@ def test_hypercorn_asks_the_context_whether_it_is_terminated() -> None:
 # Where all of that is.
 
 MAY = {
-    "backend/sdk.py": {"_httpx_utils"},
+    "backend/connections/sdk.py": {"_httpx_utils"},
     "front/sdk.py": {"_connection"},
-    "front/http1.py": {"_send_error_response", "_send_h11_event", "_check_protocol"}
+    "serving/http1.py": {"_send_error_response", "_send_h11_event", "_check_protocol"}
     | {"_create_stream"},
     "demo_backend.py": {"_lowlevel_server"},  # a program of its own
 }

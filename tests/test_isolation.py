@@ -23,8 +23,8 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
-from emceepee_trio.tools.registry import TOOLS, Request
-from emceepee_trio.tools.response import error_reply, finish
+from emceepee_trio.tools.common.registry import TOOLS, Request
+from emceepee_trio.tools.common.response import error_reply, finish
 from fake_backends import Journal, raw, until
 
 SECRETS = {"one": "secret-of-one-8f3a", "two": "secret-of-two-c41d"}

@@ -22,9 +22,10 @@ LAYERS = (
     ("daemon", "bridge"),
     ("systemd",),
     ("front",),
+    ("web",),
     ("tools",),
     ("session",),
-    ("backend",),
+    ("backend", "serving"),
     ("waits",),
     ("model",),
 )
@@ -50,6 +51,7 @@ CLOCKS_AND_IO = {
 FORBIDDEN = {
     "model": CLOCKS_AND_IO,
     "waits": CLOCKS_AND_IO - {"trio"},
+    "serving": {"mcp", "mcp_types"},
 }
 
 PRINTERS = {"cli", "commands"}
@@ -140,6 +142,11 @@ def test_the_package_keeps_to_its_layers() -> None:
     assert complaints(SOURCE) == []
 
 
+def test_no_room_is_crowded() -> None:
+    rooms = [path.parent for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
+    assert [str(room) for room in {*rooms} if rooms.count(room) > 12] == []
+
+
 def test_the_package_under_test_is_the_one_that_was_read() -> None:
     (installed,) = emceepee_trio.__path__
     assert {p.relative_to(SOURCE) for p in SOURCE.rglob("*.py")} == {
@@ -213,7 +220,7 @@ def test_the_package_under_test_is_the_one_that_was_read() -> None:
         (
             "front/a.py",
             "START = ['python', '-m', 'emceepee_trio.demo_backend']",
-            "emceepee_trio.backend.spec and {m} name demo_backend: only its spawner does",
+            "emceepee_trio.backend.children.spec and {m} name demo_backend: only its spawner does",
         ),
     ],
 )
@@ -232,7 +239,7 @@ def test_what_breaks_the_rules_is_found(
         "tools/__init__.py": "from ..session.calls import x",
         "session/__init__.py": "from .calls import x",
         "session/calls.py": "import time\nfrom ..config import x\nfrom ..model.ids import y",
-        "backend/spec.py": "import mcp\nSTART = 'emceepee_trio.demo_backend'",
+        "backend/children/spec.py": "import mcp\nSTART = 'emceepee_trio.demo_backend'",
         "waits/slot.py": "import trio\nfrom .feed import x\nfrom ..errors import y",
         "model/ids.py": "import attrs\nfrom .. import errors, __version__",
     }

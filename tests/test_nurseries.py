@@ -15,18 +15,18 @@ MAP = Path(__file__).parents[1] / "docs" / "architecture.rst"
 FIREWALL = "waits/firewall.py"
 
 OWN = {
-    "backend/client.py": {"_answer_all": "of one call"},
-    "backend/connect.py": {"_open_connection": "of one connection"},
-    "backend/http.py": {"open_http": "of one connection"},
-    "backend/listening.py": {"run": "of one chore"},
-    "backend/process.py": {"_run": "of one child", "open_process": "of one child"},
+    "backend/connections/client.py": {"_answer_all": "of one call"},
+    "backend/connections/connect.py": {"_open_connection": "of one connection"},
+    "backend/http/transport.py": {"open_http": "of one connection"},
+    "backend/connections/listening.py": {"run": "of one chore"},
+    "backend/children/process.py": {"_run": "of one child", "open_process": "of one child"},
     "commands/demo.py": {"_tour": "of a command", "_daemon": "of a command"},
     "daemon.py": {"run": "of the process"},
-    "front/connection.py": {"spawn_app": "of one connection"},
-    "front/listen.py": {"serve_http": "of the process; what it serves has one in Connection.run"},
+    "serving/connection.py": {"spawn_app": "of one connection"},
+    "serving/listen.py": {"serve_http": "of the process; what it serves has one in Connection.run"},
     "front/log_messages.py": {"run": "of one connection's messages"},
     "front/modern.py": {"serve": "of one request"},
-    "front/readers.py": {"while_connected": "of one request"},
+    "front/handshake/readers.py": {"while_connected": "of one request"},
     "front/stdio.py": {"serve_stdio": "of the process", "_serve": "of its one connection"},
     "tools/tasks.py": {"_settled": "of one request"},
 }

@@ -60,6 +60,6 @@ def test_the_page_shows_every_bug_and_that_each_was_caught() -> None:
 
 
 def test_whoever_asks_for_help_plants_nothing() -> None:
-    command = [sys.executable, str(TESTS / "planting.py"), "--help"]
+    command = [sys.executable, str(TESTS / "support" / "planting.py"), "--help"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said.startswith("usage: planting.py")

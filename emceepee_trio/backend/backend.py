@@ -22,21 +22,21 @@ from ..model import events
 from ..model.states import BACKEND, BackendState, step
 from ..waits.firewall import Firewall, begin
 from ..waits.slot import Slot
-from .callbacks import Host, Params
-from .catalog import Catalog, Entries, List
-from .client import Client, Negotiated
+from .catalogue.catalog import Catalog, Entries, List
+from .catalogue.knowledge import Knowledge
+from .catalogue.memory import Remembered
+from .children.process import PATIENCE, Exit, Process
 from .comeback import Comeback, Lost
-from .failures import Failure
-from .health import Health
-from .knowledge import Knowledge
+from .connections.callbacks import Host, Params
+from .connections.client import Client, Negotiated
+from .connections.failures import Failure
+from .connections.health import Health
+from .connections.witness import NotRun
 from .link import IDLE, RECONNECT, Link
-from .memory import Remembered
-from .process import PATIENCE, Exit, Process
 from .retries import Retries
 from .shared import Shared
 from .uses import Uses
 from .wishes import Wishes
-from .witness import NotRun
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from mcp import MCPError
 
 from ..errors import ToolError
 from ..model import events
-from .callbacks import LIST_CHANGED
-from .catalog import SOURCES, Entries, List
-from .client import Client
+from .catalogue.catalog import SOURCES, Entries, List
+from .connections.callbacks import LIST_CHANGED
+from .connections.client import Client
 
 if TYPE_CHECKING:
     from .backend import Backend

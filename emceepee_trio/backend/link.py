@@ -17,16 +17,16 @@ import trio
 from .. import logs
 from ..errors import internal
 from ..model import events
-from ..model.intake import Measure
+from ..model.json.intake import Measure
 from ..waits.firewall import Firewall, begin, begin_lasting
-from .callbacks import Abandoned, Callbacks
-from .client import Client
+from .children.process import Process
 from .comeback import Comeback
-from .connect import Streams, has_worked, open_client
-from .failures import NOT_A_BUG, Failure, explain
-from .listening import Listening
-from .pace import Pace
-from .process import Process
+from .connections.callbacks import Abandoned, Callbacks
+from .connections.client import Client
+from .connections.connect import Streams, has_worked, open_client
+from .connections.failures import NOT_A_BUG, Failure, explain
+from .connections.listening import Listening
+from .http.pace import Pace
 from .start import FIRST, Start
 
 if TYPE_CHECKING:

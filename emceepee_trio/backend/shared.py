@@ -13,9 +13,9 @@ import attrs
 
 from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
-from .files import most_children
-from .memory import Memory
-from .reaper import Reaper
+from .catalogue.memory import Memory
+from .children.files import most_children
+from .children.reaper import Reaper
 from .starts import Starts
 
 ERAS = 1000

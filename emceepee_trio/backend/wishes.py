@@ -6,8 +6,8 @@ import attrs
 from mcp import MCPError
 
 from .. import logs
-from .callbacks import Params
-from .client import Client
+from .connections.callbacks import Params
+from .connections.client import Client
 
 
 @attrs.define(eq=False)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS, MIB
-from . import shell
-from .options import Usage
-from .output import complain, say
-from .shell import Asked, Refused, answer, error_of, in_words, json_of, tools_of
+from .common import shell
+from .common.options import Usage
+from .common.output import complain, say
+from .common.shell import Asked, Refused, answer, error_of, in_words, json_of, tools_of
 
 LONGEST = 16 * MIB
 """Characters of arguments in a file."""

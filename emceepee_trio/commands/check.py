@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..config import ConfigError, Lacking, Loaded, default_path, load, load_default
-from .output import complain, say
+from .common.output import complain, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def run_with_servers(options: argparse.Namespace) -> int:
     import trio
 
     from .. import logs
-    from .trying import try_all
+    from .common.trying import try_all
 
     logs.configure("text", "error", alone=True)
     return 0 if trio.run(try_all, loaded.config) else 1
@@ -68,7 +68,7 @@ def _checked(file: Path | None) -> Loaded | None:
         from ..config import Config
 
         return Loaded(Config())
-    from ..backend.spec import child_environment, command_line
+    from ..backend.children.spec import child_environment, command_line
     from ..errors import ConnectFailed
 
     for warning in loaded.warnings:

@@ -9,7 +9,7 @@ import argparse
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from .output import say
+from .common.output import say
 
 Commands = Mapping[str, argparse.ArgumentParser]
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .. import logs
-from .output import complain, say
+from .common.output import complain, say
 
 if TYPE_CHECKING:
     import trio
@@ -90,7 +90,7 @@ async def _daemon() -> AsyncGenerator[tuple[str, str]]:
     """
     import trio
 
-    from ..front.token_file import MINTED, VARIABLE, read_token
+    from ..web.token_file import MINTED, VARIABLE, read_token
 
     with TemporaryDirectory(prefix="emceepee-demo-") as folder:
         ours = (VARIABLE, "PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")

@@ -12,10 +12,11 @@ from typing import Any
 
 from ..config.bounds import MAX_LOGS_RETURNED
 from ..model.wire import dumps
-from . import shell, status
-from .output import say
-from .remote import Daemon, NoAnswer
-from .shell import Asked, Refused, answer
+from . import status
+from .common import shell
+from .common.output import say
+from .common.remote import Daemon, NoAnswer
+from .common.shell import Asked, Refused, answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

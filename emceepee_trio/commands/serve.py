@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from .. import logs
 from ..config import OUR_NAME, Config, default_path
-from ..front.token_file import VARIABLE
 from ..sources import Sources
-from . import output
-from .common import keep_imported, read_config
-from .options import HOST, PORT, Usage, add_config_options, add_log_options, default_port
-from .output import CannotWrite, complain, say
+from ..web.token_file import VARIABLE
+from .common import output
+from .common.configuration import keep_imported, read_config
+from .common.options import HOST, PORT, Usage, add_config_options, add_log_options, default_port
+from .common.output import CannotWrite, complain, say
 
 if TYPE_CHECKING:
     from ..daemon import Settings
-    from ..front.binds import Bind, Bound
+    from ..serving.binds import Bind, Bound
 
 
 SHOWN = 20
@@ -73,12 +73,12 @@ def run(options: argparse.Namespace) -> int:
     binds = _binds(options.bind)
     import trio
 
-    from ..backend.files import raise_limit
+    from ..backend.children.files import raise_limit
     from ..daemon import Insecure, Settings
     from ..daemon import run as run_daemon
-    from ..front.binds import CannotListen, Tcp
-    from ..front.token_file import BadToken, state_directory, state_to_keep
-    from ..front.tokens import find
+    from ..serving.binds import CannotListen, Tcp
+    from ..web.token_file import BadToken, state_directory, state_to_keep
+    from ..web.tokens import find
 
     sources = Sources()
     ports = [bind.port for bind in binds if isinstance(bind, Tcp)]
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _binds(asked: Sequence[str]) -> list[Bind]:
     """Those of the command line and those passed to us; the default if there are none."""
-    from ..front.binds import Inherited, Tcp, parse_bind
+    from ..serving.binds import Inherited, Tcp, parse_bind
     from ..systemd import passed_sockets
 
     port = default_port()

@@ -9,10 +9,11 @@ import argparse
 import json
 from typing import Any
 
-from . import shell, status
-from .output import say, table
-from .remote import Daemon, NoAnswer
-from .shell import Asked, Refused, answer
+from . import status
+from .common import shell
+from .common.output import say, table
+from .common.remote import Daemon, NoAnswer
+from .common.shell import Asked, Refused, answer
 
 BAD = {"error", "reconnecting", "disconnected"}
 COLUMNS: tuple[str, ...] = ("name", "status", "transport", "target", "last_error")

@@ -6,8 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from .options import add_url_option
-from .output import table
+from .common.options import add_url_option
+from .common.output import table
 from .status import tell
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..model.wire import loads
-from .options import HOST, add_url_option, default_port
-from .output import complain, say, table
-from .remote import Daemon, NoAnswer, body_of
+from .common.options import HOST, add_url_option, default_port
+from .common.output import complain, say, table
+from .common.remote import Daemon, NoAnswer, body_of
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from .options import (
+from .common.options import (
     HOST,
     Usage,
     add_config_options,
@@ -16,7 +16,7 @@ from .options import (
     add_state_option,
     default_port,
 )
-from .output import complain, is_open
+from .common.output import complain, is_open
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,16 +46,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     from .. import logs
-    from .common import keep_imported, read_config
+    from .common.configuration import keep_imported, read_config
 
     logs.configure(options.log_format, options.log_level, alone=True)
     config = read_config(options)
     # Only now: a mistake in the configuration is told without the half second this import takes.
     import trio
 
-    from ..backend.files import raise_limit
+    from ..backend.children.files import raise_limit
     from ..front.stdio import CannotServe, serve_stdio
-    from ..front.token_file import state_to_keep
+    from ..web.token_file import state_to_keep
 
     keep_imported()
     raise_limit()
@@ -71,7 +71,7 @@ def _connect(options: argparse.Namespace) -> int:
         raise Usage("--connect: the daemon has servers of its own; leave --config and --demo out")
     from ..bridge.http import Address
     from ..bridge.serve import LineTooLong, serve
-    from ..front.token_file import BadToken, find_token
+    from ..web.token_file import BadToken, find_token
 
     url = f"http://{HOST}:{default_port()}" if options.connect == "auto" else options.connect
     try:

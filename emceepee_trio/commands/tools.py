@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import shell
-from .output import complain, say, table
-from .shell import Asked, Refused, in_words, tools_of
+from .common import shell
+from .common.output import complain, say, table
+from .common.shell import Asked, Refused, in_words, tools_of
 
 WIDE = 100
 """Characters of a description in a table."""

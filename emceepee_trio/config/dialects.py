@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from ..model.problems import Problem, join, show
+from ..model.json.problems import Problem, join, show
 from .policy import Policy
 from .server import Retry, Server
 from .settings import Config, Defaults, Health, Http, Limits

@@ -16,10 +16,10 @@ from typing import Any
 import attrs
 
 from ..errors import EmceepeeError
-from ..model import jsonc
-from ..model.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
-from ..model.strict import structure
-from ..model.variables import NotSet, expand, unbraced
+from ..model.json import jsonc
+from ..model.json.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
+from ..model.json.strict import structure
+from ..model.text.variables import NotSet, expand, unbraced
 from ..sources import Sources, Unreadable
 from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, SERVERS, SHARED, translate

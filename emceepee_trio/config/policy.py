@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from ..model.fields import Doc, Pattern, frozen
-from ..model.globs import has_wildcard
-from ..model.problems import Problem, join, show
+from ..model.json.fields import Doc, Pattern, frozen
+from ..model.json.problems import Problem, join, show
+from ..model.text.globs import has_wildcard
 
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import attrs
 
-from ..model.fields import fields_of
-from ..model.problems import bounds
-from ..model.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
+from ..model.json.fields import fields_of
+from ..model.json.problems import bounds
+from ..model.json.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .policy import Allowed, Policy
 from .server import Reconnect, Retry, Server
 from .settings import Config, Defaults, Health, Http, Limits

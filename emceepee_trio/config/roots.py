@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
-from ..model.fields import Doc, Most, frozen
-from ..model.problems import Problem, join
+from ..model.json.fields import Doc, Most, frozen
+from ..model.json.problems import Problem, join
 from .bounds import MAX_NAME, MAX_URI
 
 

@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 import attrs
 
-from ..model.fields import fields_of
-from ..model.schema import json_schema
+from ..model.json.fields import fields_of
+from ..model.json.schema import json_schema
 from .dialects import ALIASES, IGNORED, IGNORED_AT_TOP, SERVERS, SHARED, TYPES
 from .policy import Policy
 from .server import Reconnect, Retry, Server

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import attrs
 
 from ..model.allowed import is_glob
-from ..model.fields import Bounds, Doc, Most, Pattern, Secret, frozen
 from ..model.inherited import More, is_ours, together
-from ..model.problems import Expanded, Problem, join, show
-from ..model.redact import redact_command, redact_url
+from ..model.json.fields import Bounds, Doc, Most, Pattern, Secret, frozen
+from ..model.json.problems import Expanded, Problem, join, show
+from ..model.text.redact import redact_command, redact_url
 from .bounds import (
     DAY,
     HOUR,

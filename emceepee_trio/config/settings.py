@@ -11,9 +11,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import attrs
 
-from ..model.fields import Bounds, Doc, Pattern, Secret, frozen
 from ..model.inherited import More
-from ..model.problems import Problem, join, show
+from ..model.json.fields import Bounds, Doc, Pattern, Secret, frozen
+from ..model.json.problems import Problem, join, show
 from .bounds import (
     DAY,
     KIB,

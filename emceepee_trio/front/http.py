@@ -29,22 +29,14 @@ from pydantic import ValidationError
 
 from ..config import ON_DEMAND, Config
 from ..config.bounds import MAX_BATCH
-from ..model.intake import Measure, TooMuch, Unfit, outlines, read
+from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
+from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
 from ..waits.slices import in_slices
-from .clients import HttpClient, Incarnation
-from .modern import Modern, names_workspace
-from .readers import copy, hand_over, is_still_there, quick_answer, while_connected
-from .sessions import open_session
-from .streams import UnknownStream
-from .wire import (
+from ..web.wire import (
     ClientGone,
     Headers,
-    Receive,
-    Refused,
-    Scope,
-    Send,
     accepts,
     headers_of,
     id_of_one,
@@ -53,6 +45,11 @@ from .wire import (
     send_json,
     start_events,
 )
+from .handshake.clients import HttpClient, Incarnation
+from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
+from .handshake.streams import UnknownStream
+from .modern import Modern, names_workspace
+from .sessions import open_session
 
 SESSION_HEADER = "mcp-session-id"
 REJOIN_HEADER = "x-mcp-reconnect-session"

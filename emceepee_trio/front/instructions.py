@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..config.bounds import MAX_OUR_INSTRUCTIONS
-from ..model.weight import one_line
+from ..model.json.weight import one_line
 from ..session.session import Session
 
 HOW = """\

@@ -22,7 +22,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..errors import NotFound
 from ..tools import all_tools
-from ..tools.asking import RESOURCE_NOT_FOUND
+from ..tools.common.asking import RESOURCE_NOT_FOUND
 from ..tools.resources import OUR_RESOURCES, read_ours
 
 Context = ServerRequestContext[Any, Any]

@@ -50,9 +50,9 @@ from ..errors import LimitReached, ToolError, UnknownTool, internal
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..tools.clients import STRANGER, Known, known
-from ..tools.registry import TOOLS, Request, Tool
-from ..tools.response import Reply, error_reply, finish
+from ..tools.common.clients import STRANGER, Known, known
+from ..tools.common.registry import TOOLS, Request, Tool
+from ..tools.common.response import Reply, error_reply, finish
 from ..waits.firewall import Firewall, begin_lasting
 from .instructions import instructions
 from .lists import (

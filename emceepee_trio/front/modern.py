@@ -48,21 +48,16 @@ from .. import logs
 from ..config import OUR_NAME
 from ..errors import UnknownTool
 from ..model.events import SessionShared
+from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..tools.registry import TOOLS
+from ..tools.common.registry import TOOLS
 from ..waits.slices import in_slices
-from .mcp import EXPECTED, Front, Loaded, mcp_server
-from .sessions import open_session
-from .wire import (
+from ..web.wire import (
     KEEP_ALIVE,
     KEEP_ALIVE_EVERY,
     Headers,
-    Receive,
-    Refused,
-    Scope,
-    Send,
     answer,
     dump,
     event,
@@ -71,6 +66,8 @@ from .wire import (
     send_json,
     start_events,
 )
+from .mcp import EXPECTED, Front, Loaded, mcp_server
+from .sessions import open_session
 
 DEFAULT_WORKSPACE = "main"
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -1,6 +1,6 @@
 """What we use of the SDK's server beyond what it promises, each with its reason.
 
-``tests/test_foundations.py`` asserts it. The counterpart of ``backend/sdk.py``.
+``tests/test_foundations.py`` asserts it. The counterpart of ``backend/connections/sdk.py``.
 """
 
 from __future__ import annotations

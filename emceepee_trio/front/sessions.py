@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..errors import LimitReached
+from ..serving.asgi import Refused
 from ..session.manager import SessionFailed, SessionManager
 from ..session.session import Session
-from .wire import Refused
 
 
 async def open_session(

@@ -41,15 +41,15 @@ from pydantic import ValidationError
 from ..config import LOCAL, Config
 from ..config.bounds import MAX_BATCH, MAX_UNANSWERED
 from ..errors import EmceepeeError, internal
-from ..model.intake import Measure, TooMuch, Unfit, outlines, read
+from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
 from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
+from ..web.wire import answer, dump, id_of_one
 from .mcp import Front, mcp_server
-from .wire import answer, dump, id_of_one
 
 SESSION = "default"
 CHUNK = 65536

@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ..model.redact import label
+from ..model.text.redact import label
 from .frequency import Often
 from .lines import OURS, JsonLines, Lines, TextLines
 from .writer import Stderr, Writer

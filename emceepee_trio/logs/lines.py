@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ..config.bounds import MAX_LOG_FIELD, MAX_LOG_TRACEBACK
-from ..model.show import escaped
+from ..model.text.show import escaped
 from ..model.wire import timestamp
 
 OURS = "emceepee_trio"

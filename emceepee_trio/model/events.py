@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from .weight import weigh
+from .json.weight import weigh
 
 Json: TypeAlias = Any
 """A JSON value that is passed on as it came."""

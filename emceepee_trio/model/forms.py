@@ -16,8 +16,8 @@ from typing import Any
 import attrs
 import regex
 
-from .intake import Steps
-from .weight import beginning, weigh
+from .json.intake import Steps
+from .json.weight import beginning, weigh
 
 STEPS = 5000
 """Looks at one value, with one schema or alone. A form that needs more is not looked at."""

@@ -12,8 +12,8 @@ import attrs
 
 from ..config.bounds import MAX_LIST_BYTES, MAX_NOTIFICATIONS_BYTES, MAX_SAID
 from ..model.events import Json
-from ..model.intake import Steps
-from ..model.weight import beginning, weigh
+from ..model.json.intake import Steps
+from ..model.json.weight import beginning, weigh
 from ..model.wire import dumps
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

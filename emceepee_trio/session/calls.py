@@ -31,10 +31,10 @@ from ..errors import (
     ToolError,
 )
 from ..model import events
-from ..model.brief import brief
 from ..model.events import Happening
+from ..model.json.weight import weigh
 from ..model.states import CALL, TASK, CallState, QuestionState, TaskState, step
-from ..model.weight import weigh
+from ..model.text.brief import brief
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
 from .call import Call, Lapsed, Result, Send, Task

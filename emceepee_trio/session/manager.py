@@ -14,11 +14,11 @@ import trio
 
 from .. import logs
 from ..backend.backend import Backend
-from ..backend.client import Client
-from ..backend.process import PATIENCE
-from ..backend.reaper import open_reaper
+from ..backend.catalogue.shelf import open_memory
+from ..backend.children.process import PATIENCE
+from ..backend.children.reaper import open_reaper
+from ..backend.connections.client import Client
 from ..backend.shared import Shared
-from ..backend.shelf import open_memory
 from ..backend.starts import Starts, cores
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
@@ -26,7 +26,7 @@ from ..errors import ConnectFailed, EmceepeeError, LimitReached
 from ..model.ids import Ids
 from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
-from .registry import Registry
+from .servers.registry import Registry
 from .session import Session
 
 LEAVING = 5.0

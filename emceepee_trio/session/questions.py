@@ -18,16 +18,16 @@ from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
 from .. import logs
-from ..backend.callbacks import NO_CALL, working_for
+from ..backend.connections.callbacks import NO_CALL, working_for
 from ..config import Limits
 from ..config.bounds import MAX_DELIVERY_BYTES
 from ..errors import InvalidArguments, NotFound
 from ..model import events
 from ..model.events import Happening
 from ..model.forms import UnusableForm, filled, mismatches
-from ..model.intake import Steps
+from ..model.json.intake import Steps
+from ..model.json.weight import weigh
 from ..model.states import ELICITATION, SAMPLING, QuestionState, step
-from ..model.weight import weigh
 from ..model.wire import timestamp
 from ..waits.slot import Slot
 

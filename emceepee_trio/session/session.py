@@ -17,9 +17,9 @@ import trio
 
 from .. import logs
 from ..backend.backend import Backend
-from ..backend.callbacks import Abandoned, Kind, LogSource, Params
-from ..backend.client import Client
-from ..backend.process import PATIENCE
+from ..backend.children.process import PATIENCE
+from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params
+from ..backend.connections.client import Client
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
@@ -27,16 +27,16 @@ from ..config.roots import Root, as_roots
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
-from ..model.redact import label
+from ..model.text.redact import label
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
 from .buffers import Buffers, Heard, Logged
 from .calls import Calls
 from .events import Events
-from .planned import Planned
 from .questions import Questions
-from .registry import not_found
-from .roots import Choice, ToldRoots
+from .servers.planned import Planned
+from .servers.registry import not_found
+from .servers.roots import Choice, ToldRoots
 from .sweeper import Sweeper
 from .timers import Timers
 

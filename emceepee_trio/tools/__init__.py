@@ -18,7 +18,7 @@ from . import activity as activity
 from . import timers as timers
 
 # isort: on
-from .registry import TOOLS, Tool
+from .common.registry import TOOLS, Tool
 
 
 def all_tools() -> tuple[Tool, ...]:

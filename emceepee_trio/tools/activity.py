@@ -8,14 +8,14 @@ import trio
 
 from ..config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
 from ..errors import TimedOut
-from ..model.fields import Bounds, Doc, frozen
+from ..model.json.fields import Bounds, Doc, frozen
 from ..model.wire import dumps
 from ..session.call import Task
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
-from .deliveries import NOTHING_PENDING, events_json, pending, remarks
-from .registry import ACTS, TOOLS, Request
-from .response import LONGEST, Reply, text
+from .common.deliveries import NOTHING_PENDING, events_json, pending, remarks
+from .common.registry import ACTS, TOOLS, Request
+from .common.response import LONGEST, Reply, text
 from .servers import task_items
 
 

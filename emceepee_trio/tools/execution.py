@@ -10,11 +10,11 @@ import attrs
 from mcp import MCPError
 
 from ..backend.backend import Backend
-from ..backend.callbacks import working_for
-from ..backend.catalog import name_of
-from ..backend.client import Client
-from ..backend.tasks import call_as_task, has_tasks, must_be_task
-from ..backend.witness import NotRun
+from ..backend.catalogue.catalog import name_of
+from ..backend.connections.callbacks import working_for
+from ..backend.connections.client import Client
+from ..backend.connections.tasks import call_as_task, has_tasks, must_be_task
+from ..backend.connections.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
     MAX_TASK_TTL_MS,
@@ -22,14 +22,14 @@ from ..config.bounds import (
 )
 from ..config.server import A_NAME
 from ..errors import NotFound, ServerDisconnected, ToolError
-from ..model.fields import Bounds, Doc, frozen
-from ..model.problems import did_you_mean
+from ..model.json.fields import Bounds, Doc, frozen
+from ..model.json.problems import did_you_mean
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
-from .asking import as_tool_error, asks
-from .deliveries import references
-from .registry import CALLS, TOOLS, Request
-from .response import LONGEST, Reply, text
+from .common.asking import as_tool_error, asks
+from .common.deliveries import references
+from .common.registry import CALLS, TOOLS, Request
+from .common.response import LONGEST, Reply, text
 from .servers import task_items
 
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from ..backend.backend import Backend
-from ..backend.catalog import name_of
-from ..backend.turns import Turns
+from ..backend.catalogue.catalog import name_of
+from ..backend.connections.turns import Turns
 from ..config.bounds import (
     MAX_DESCRIPTION,
     MAX_FIRST_SENTENCE,
@@ -26,16 +26,16 @@ from ..config.bounds import (
 )
 from ..config.server import NAME
 from ..errors import InvalidArguments
-from ..model.fields import Doc, MaxLength, Most, frozen
-from ..model.problems import did_you_mean
-from ..model.weight import weigh
+from ..model.json.fields import Doc, MaxLength, Most, frozen
+from ..model.json.problems import did_you_mean
+from ..model.json.weight import weigh
 from ..model.wire import dumps, loads
 from ..session.session import Session
-from .asking import Gathered, gather, strangers_own
-from .listing import abridged, size_of_text
-from .registry import READS, TOOLS, Request
-from .response import Reply, text
-from .search import Search
+from .common.asking import Gathered, gather, strangers_own
+from .common.listing import abridged, size_of_text
+from .common.registry import READS, TOOLS, Request
+from .common.response import Reply, text
+from .common.search import Search
 
 
 @frozen

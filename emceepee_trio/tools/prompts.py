@@ -10,12 +10,12 @@ import attrs
 from ..backend.backend import Backend
 from ..config.server import A_NAME, A_URL
 from ..errors import NotFound
-from ..model.fields import Doc, frozen
-from ..model.problems import Problem
-from .asking import ask
-from .registry import READS, TOOLS, Request
+from ..model.json.fields import Doc, frozen
+from ..model.json.problems import Problem
+from .common.asking import ask
+from .common.registry import READS, TOOLS, Request
+from .common.response import Reply, json_reply
 from .resources import OfServers, gathered_of
-from .response import Reply, json_reply
 
 
 @TOOLS.tool("Prompts of one server or of all.", OfServers, READS, waits=True)

@@ -11,16 +11,16 @@ import attrs
 from ..config.bounds import MAX_BLOCKS
 from ..config.server import A_NAME
 from ..errors import InvalidArguments
-from ..model.fields import Doc, MaxLength, Most, frozen
 from ..model.forms import has_patterns
-from ..model.intake import finished
+from ..model.json.fields import Doc, MaxLength, Most, frozen
+from ..model.json.intake import finished
 from ..model.states import QuestionState
 from ..session.questions import Kind, checked_content
 from ..waits.matching import in_thread
 from ..waits.slices import in_slices
-from .listing import list_reply
-from .registry import ACTS, ENDS, READS, TOOLS, Request
-from .response import Reply, json_reply, long_reply
+from .common.listing import list_reply
+from .common.registry import ACTS, ENDS, READS, TOOLS, Request
+from .common.response import Reply, json_reply, long_reply
 
 
 @frozen

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 from mcp import MCPError
 
 from ..backend.backend import Backend
-from ..backend.catalog import Entries, List
+from ..backend.catalogue.catalog import Entries, List
 from ..config import OUR_NAME
 from ..config.bounds import MAX_SUBSCRIPTIONS
 from ..config.server import A_NAME, A_URL
 from ..errors import ExecutionFailed, LimitReached, NotFound, TimedOut
 from ..model.diagrams import diagrams
-from ..model.fields import frozen
+from ..model.json.fields import frozen
 from ..model.wire import dumps
-from .asking import Gathered, Labelled, as_tool_error, ask, gather, list_of
-from .registry import ACTS, READS, TOOLS, Request
-from .response import Reply, json_reply
+from .common.asking import Gathered, Labelled, as_tool_error, ask, gather, list_of
+from .common.registry import ACTS, READS, TOOLS, Request
+from .common.response import Reply, json_reply
 
 DIAGRAMS = "emceepee://diagrams"
 OUR_RESOURCES: Entries = [

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from ..backend.backend import Backend
-from ..backend.catalog import name_of
+from ..backend.catalogue.catalog import name_of
 from ..config import ConfigError, Server, server_from_arguments
 from ..config.bounds import (
     MAX_CAPABILITIES,
@@ -23,18 +23,18 @@ from ..config.bounds import (
 from ..config.dialects import ALIASES
 from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
 from ..errors import ToolError
-from ..model.fields import Doc, Secret, frozen
-from ..model.lenient import lenient
+from ..model.json.fields import Doc, Secret, frozen
+from ..model.json.lenient import lenient
+from ..model.json.weight import cut, one_line, weigh
 from ..model.states import BackendState
-from ..model.weight import cut, one_line, weigh
 from ..model.wire import timestamp
 from ..session.call import Task
 from ..session.session import Session
-from .asking import entries_of
-from .deliveries import ASKED, pending_of
-from .listing import list_reply
-from .registry import CALLS, ENDS, READS, STRANGERS, TOOLS, Request
-from .response import Reply, json_reply
+from .common.asking import entries_of
+from .common.deliveries import ASKED, pending_of
+from .common.listing import list_reply
+from .common.registry import CALLS, ENDS, READS, STRANGERS, TOOLS, Request
+from .common.response import Reply, json_reply
 
 STDERR_TAIL = 20
 RECENT_EVENTS = 20

@@ -16,17 +16,17 @@ from ..config.bounds import (
 )
 from ..config.server import A_NAME
 from ..errors import TimedOut
-from ..model.fields import Bounds, Doc, frozen
+from ..model.json.fields import Bounds, Doc, frozen
+from ..model.json.weight import beginning
 from ..model.states import TaskState
-from ..model.weight import beginning
 from ..model.wire import to_snake
 from ..session.call import Call, Task
 from ..session.session import Session
-from .asking import asks
-from .deliveries import Room
-from .listing import list_reply
-from .registry import ENDS, READS, TOOLS, Request
-from .response import LONGEST, Reply, json_reply
+from .common.asking import asks
+from .common.deliveries import Room
+from .common.listing import list_reply
+from .common.registry import ENDS, READS, TOOLS, Request
+from .common.response import LONGEST, Reply, json_reply
 
 Status = Literal["working", "completed", "failed", "cancelled", "expired"]
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from ..config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MIN_TIMER_MS
 from ..config.server import A_NAME
-from ..model.fields import Bounds, Doc, MaxLength, frozen
-from ..model.problems import Problem
-from .registry import ACTS, ENDS, READS, TOOLS, Request
-from .response import Reply, json_reply
+from ..model.json.fields import Bounds, Doc, MaxLength, frozen
+from ..model.json.problems import Problem
+from .common.registry import ACTS, ENDS, READS, TOOLS, Request
+from .common.response import Reply, json_reply
 
 
 @frozen

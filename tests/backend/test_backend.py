@@ -12,8 +12,8 @@ import trio.testing
 from mcp import MCPError
 
 from emceepee_trio.backend import retries as module
-from emceepee_trio.backend.client import Client
-from emceepee_trio.backend.process import Process
+from emceepee_trio.backend.children.process import Process
+from emceepee_trio.backend.connections.client import Client
 from emceepee_trio.config import Limits, Retry
 from emceepee_trio.errors import ConnectFailed, ServerDisconnected, ToolError
 from emceepee_trio.model.events import ProcessStarted

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from emceepee_trio.backend.client import Client
-from emceepee_trio.backend.witness import NotRun
+from emceepee_trio.backend.connections.client import Client
+from emceepee_trio.backend.connections.witness import NotRun
 from emceepee_trio.config import Reconnect, Retry
 from emceepee_trio.model.events import Restarted, RestartFailed, Restarting, ServerReconnected
 from emceepee_trio.model.states import BackendState

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from mcp import MCPError
 
-from emceepee_trio.backend.witness import Unanswered
+from emceepee_trio.backend.connections.witness import Unanswered
 from emceepee_trio.config import Limits, Reconnect, Retry
 from emceepee_trio.model.events import (
     Happening,

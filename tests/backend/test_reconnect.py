@@ -8,7 +8,7 @@ import pytest
 import trio
 from mcp import MCPError
 
-from emceepee_trio.backend.client import Client
+from emceepee_trio.backend.connections.client import Client
 from emceepee_trio.config import Reconnect, Retry
 from emceepee_trio.errors import ConnectFailed, ServerDisconnected, ToolError
 from emceepee_trio.model.events import ProcessStarted

@@ -15,8 +15,8 @@ import pytest
 from emceepee_client import COMMAND
 from emceepee_lines import run
 from emceepee_trio.config import load_default
-from emceepee_trio.front.token_file import BadToken, state_directory
 from emceepee_trio.sources import Sources, Unreadable
+from emceepee_trio.web.token_file import BadToken, state_directory
 from served import serve
 
 TOKEN = "t0ken-of-somebody"

@@ -21,7 +21,7 @@ from emceepee_trio.config import (
     Server,
     server_from_arguments,
 )
-from emceepee_trio.model.variables import unbraced
+from emceepee_trio.model.text.variables import unbraced
 from reading import read
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", fullmatch=True).filter(

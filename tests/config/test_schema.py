@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from emceepee_trio.config import file_schema
-from emceepee_trio.model import jsonc
+from emceepee_trio.model.json import jsonc
 from reading import FILES, read, said
 
 SCHEMA = file_schema()

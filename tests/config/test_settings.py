@@ -17,7 +17,7 @@ from emceepee_trio.config import (
     Server,
     reference_rst,
 )
-from emceepee_trio.model.strict import Invalid, structure
+from emceepee_trio.model.json.strict import Invalid, structure
 from reading import only, read, said
 
 

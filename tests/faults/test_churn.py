@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from emceepee_client import write_config
-from emceepee_trio.commands.remote import Client, Daemon
+from emceepee_trio.commands.common.remote import Client, Daemon
 from emceepee_trio.config import Config, Server
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from fake_backends import raw, until

@@ -12,7 +12,7 @@ import trio
 
 from asgi_client import BOTH, HELLO, LATEST, request
 from emceepee_client import COMMAND, GUARD, write_config
-from emceepee_trio.backend import files
+from emceepee_trio.backend.children import files
 from fake_backends import raw
 from served import serve
 

@@ -14,8 +14,8 @@ from asgi_client import LATEST, Client, Exchange
 from asgi_world import World, open_world
 from deliveries_model import happen, told
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front.readers import QUICK
-from emceepee_trio.front.streams import KEPT
+from emceepee_trio.front.handshake.readers import QUICK
+from emceepee_trio.front.handshake.streams import KEPT
 from fake_backends import raw
 
 UNPRIMED = "2025-06-18"

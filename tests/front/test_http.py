@@ -12,8 +12,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from asgi_client import BATCHING, DONE, HELLO, LATEST, OLDEST, request
 from asgi_world import open_world
 from emceepee_trio.config import Config, Limits
-from emceepee_trio.front.readers import QUICK
-from emceepee_trio.front.wire import KEEP_ALIVE_EVERY
+from emceepee_trio.front.handshake.readers import QUICK
+from emceepee_trio.web.wire import KEEP_ALIVE_EVERY
 
 PING = request(1, "ping")
 

@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from asgi_client import MODERN, Exchange, modern_headers, request, stamp
 from asgi_world import open_world
 from emceepee_trio.config import Config, Server
-from emceepee_trio.front.wire import KEEP_ALIVE_EVERY
+from emceepee_trio.web.wire import KEEP_ALIVE_EVERY
 from fake_backends import Journal, raw
 
 META = "io.modelcontextprotocol/"

@@ -16,7 +16,7 @@ import trio
 
 from emceepee_client import COMMAND, GUARD, write_config
 from emceepee_lines import Lines
-from emceepee_trio.commands.remote import Client, Daemon
+from emceepee_trio.commands.common.remote import Client, Daemon
 from fake_backends import raw
 from full_pipe import Pipe, full_pipe
 

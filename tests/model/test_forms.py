@@ -15,7 +15,7 @@ from cpu_time import cpu_time
 from effort import effort
 from emceepee_trio.model import forms
 from emceepee_trio.model.forms import _SOUND, PATTERNS, TOLD, TYPES, UnusableForm
-from emceepee_trio.model.intake import Steps, finished
+from emceepee_trio.model.json.intake import Steps, finished
 from strategies import json_values, objects
 
 FORM = {

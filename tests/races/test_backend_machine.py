@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from mcp import MCPError
 
-from emceepee_trio.backend import connect
 from emceepee_trio.backend.backend import Backend
-from emceepee_trio.backend.client import CHECK, Client
-from emceepee_trio.backend.connect import Streams
-from emceepee_trio.backend.health import AGAIN
+from emceepee_trio.backend.connections import connect
+from emceepee_trio.backend.connections.client import CHECK, Client
+from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.connections.health import AGAIN
+from emceepee_trio.backend.connections.witness import NotRun
 from emceepee_trio.backend.shared import Shared
-from emceepee_trio.backend.witness import NotRun
 from emceepee_trio.config import Config, Reconnect, Retry, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState

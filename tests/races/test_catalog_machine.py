@@ -11,8 +11,8 @@ from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from catalog_model import ALLOWED, PATIENCE, Fetch, Peer, Reader, current_reader
-from emceepee_trio.backend.catalog import Catalog, Entries, List
-from emceepee_trio.backend.witness import Unanswered
+from emceepee_trio.backend.catalogue.catalog import Catalog, Entries, List
+from emceepee_trio.backend.connections.witness import Unanswered
 from emceepee_trio.errors import ExecutionFailed
 from trio_machine import TrioMachine, more
 

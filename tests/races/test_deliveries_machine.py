@@ -23,8 +23,8 @@ from deliveries_model import LIFE, Asked, Call, Memory, happen, live
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.config import Config, Limits
 from emceepee_trio.config.bounds import DAY, HOUR
-from emceepee_trio.front.readers import QUICK
-from emceepee_trio.front.streams import KEPT
+from emceepee_trio.front.handshake.readers import QUICK
+from emceepee_trio.front.handshake.streams import KEPT
 from parts import hop
 from trio_machine import TrioMachine
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from emceepee_trio.commands import check
 from emceepee_trio.config import ConfigError, load
-from emceepee_trio.front.security import Security, Tokens
-from emceepee_trio.model import jsonc
+from emceepee_trio.model.json import jsonc
+from emceepee_trio.web.security import Security, Tokens
 from mistakes import BYTES, MORE, Body, bodies
 from reading import ENVIRON, FILES
 

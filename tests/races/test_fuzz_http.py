@@ -20,9 +20,9 @@ from trio.testing import MockClock
 from asgi_client import BATCHING, BOTH, LATEST, MODERN, Client, Exchange
 from asgi_world import open_world
 from emceepee_trio.config import Config, Limits, Policy, Server
-from emceepee_trio.front.app import App, pages
-from emceepee_trio.front.security import Security, Tokens
-from emceepee_trio.front.wire import Receive, Scope, Send
+from emceepee_trio.serving.asgi import Receive, Scope, Send
+from emceepee_trio.web.app import App, pages
+from emceepee_trio.web.security import Security, Tokens
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
 from mistakes import MORE, SMALL, bodies
 from scripted import scripted

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from asgi_client import BOTH, HELLO, LATEST, MODERN, request, stamp
 from asgi_world import open_world
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front.app import App, pages
-from emceepee_trio.front.security import Security
+from emceepee_trio.web.app import App, pages
+from emceepee_trio.web.security import Security
 from messages import CALLS
 from mistakes import MORE, SMALL, Body, bodies
 from raw_http import Peer, Served, serving

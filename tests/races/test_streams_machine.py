@@ -18,10 +18,10 @@ from asgi_client import BATCHING, LATEST, Exchange
 from asgi_world import Speaker, World, open_world, texts
 from emceepee_trio.config import Config, Limits
 from emceepee_trio.config.bounds import HOUR
-from emceepee_trio.front.clients import LAST_ANSWERS
-from emceepee_trio.front.readers import QUICK
-from emceepee_trio.front.stream import Stream
-from emceepee_trio.front.streams import KEPT, WRITER_PATIENCE
+from emceepee_trio.front.handshake.clients import LAST_ANSWERS
+from emceepee_trio.front.handshake.readers import QUICK
+from emceepee_trio.front.handshake.stream import Stream
+from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE
 from streams_model import Connection, Log, Place
 from trio_machine import TrioMachine
 

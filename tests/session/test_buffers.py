@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import effort
-from emceepee_trio.model.intake import Steps, finished
+from emceepee_trio.model.json.intake import Steps, finished
 from emceepee_trio.model.wire import dumps, timestamp
 from emceepee_trio.session.buffers import LEVELS, SERVERS, Buffers, Heard, Logged, at_least, cut
 from strategies import json_values

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from emceepee_trio.config import Limits
 from emceepee_trio.errors import InvalidArguments, NotFound
 from emceepee_trio.model import events
-from emceepee_trio.model.intake import finished
+from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.model.wire import timestamp
 from emceepee_trio.session import questions

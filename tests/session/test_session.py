@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import LimitReached, ServerNotFound
 from emceepee_trio.model import events
-from emceepee_trio.model.intake import finished
+from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.states import BackendState, QuestionState
 from emceepee_trio.session.manager import open_sessions
 from emceepee_trio.session.session import Session

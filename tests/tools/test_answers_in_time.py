@@ -6,7 +6,7 @@ import pytest
 
 from emceepee_client import Open
 from emceepee_trio.config import Limits
-from emceepee_trio.tools.clients import CLIENTS, STRANGER, Known, known
+from emceepee_trio.tools.common.clients import CLIENTS, STRANGER, Known, known
 from fake_backends import Journal, raw
 from like import Like
 

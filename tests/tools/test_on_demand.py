@@ -17,7 +17,7 @@ from asgi_client import Client, Json
 from asgi_world import World, open_world
 from emceepee_client import Answer, Open, write_config
 from emceepee_lines import Lines, open_pipes
-from emceepee_trio.backend.catalog import SOURCES
+from emceepee_trio.backend.catalogue.catalog import SOURCES
 from emceepee_trio.config import parse
 from fake_backends import Journal, raw, until
 from served import serve

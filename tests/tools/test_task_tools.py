@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from emceepee_client import Json, Open
-from fake_backends import until
-
-HERE = Path(__file__).parent
+from fake_backends import HERE, until
 
 
 def tasking(journal: Path) -> Json:
-    script = HERE.parent / "tasking_server.py"
+    script = HERE / "tasking_server.py"
     return {"command": sys.executable, "args": [str(script), str(journal)], "era": "handshake"}
 
 

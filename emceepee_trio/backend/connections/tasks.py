@@ -1,0 +1,78 @@
+"""Tools that a server of 2025-11-25 runs as tasks of its own: started, polled, fetched, cancelled.
+
+For whoever calls, it is one request, which takes as long as the task. Questions that the task puts
+come while its result is waited for, as those of any other request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import trio
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR
+
+from ...errors import ToolError
+from .callbacks import OnProgress, Params
+from .client import Client
+
+POLLS = (0.05, 60.0)
+"""Seconds between two looks at a task, at least and at most; between them its server says."""
+USUAL = 1.0
+"""Seconds, if it says nothing."""
+FAREWELL = 0.5
+"""Seconds to tell a server that a task is not wanted any more."""
+
+
+def has_tasks(client: Client) -> bool:
+    """Whether some of its tools may have to be called so."""
+    found: Any = client.negotiated.capabilities
+    for name in ("tasks", "requests", "tools", "call"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found is not None and not client.negotiated.is_modern
+
+
+def must_be_task(tool: Params | None) -> bool:
+    execution = tool.get("execution") if tool is not None else None
+    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
+
+
+async def call_as_task(
+    client: Client, params: Params, until: float, on_progress: OnProgress
+) -> dict[str, Any]:
+    """The result of the tool, once its task is over; by then, on trio's clock, it is given up.
+
+    Raises:
+        MCPError: what the server said instead.
+    """
+    with client.progress(on_progress) as token:
+        ttl = round((until - trio.current_time()) * 1000)
+        asked = {**params, "task": {"ttl": ttl}, "_meta": {"progressToken": token}}
+        created = await client.request("tools/call", asked)
+        task = created.get("task")
+        if not isinstance(task, Mapping):
+            return created  # it has run it at once
+        named = {"taskId": task.get("taskId")}
+        if not isinstance(named["taskId"], str):
+            raise MCPError(code=INTERNAL_ERROR, message="the server made a task without an id")
+        try:
+            while task.get("status") == "working":
+                await trio.sleep(_pause(task))
+                task = await client.request("tasks/get", named)
+            if task.get("status") == "cancelled":
+                said = f"the server has cancelled its task: {task.get('statusMessage')}"
+                raise MCPError(code=INTERNAL_ERROR, message=said)
+            return await client.request("tasks/result", named)
+        except trio.Cancelled:
+            with trio.move_on_after(FAREWELL, shield=True), suppress(MCPError, ToolError):
+                await client.request("tasks/cancel", named)
+            raise
+
+
+def _pause(task: Mapping[str, Any]) -> float:
+    said = task.get("pollInterval")
+    if not isinstance(said, int | float) or isinstance(said, bool):
+        return USUAL
+    return min(max(said / 1000, POLLS[0]), POLLS[1])

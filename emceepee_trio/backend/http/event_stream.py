@@ -1,0 +1,95 @@
+"""Server-sent events, as they come in chunks of bytes. Knows no HTTP and not what events say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from ...config.bounds import MAX_RETRY_MS
+
+BREATH = 100
+"""Lines that are gone through in one step."""
+LONGEST_ID = 1024
+"""Bytes. The server is sent it again in a header; one without an id cannot be resumed at."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_ID = re.compile(rb"[!-~][ -~]{0,%d}" % (LONGEST_ID - 1))
+_RETRY = re.compile(rb"[0-9]{1,9}")
+
+
+class TooLong(Exception):
+    """A line, or the lines of an event."""
+
+
+@attrs.frozen
+class Event:
+    kind: str = "message"
+    data: bytes = b""
+    head: bytes = b""
+    """The lines that say where to go on after it, and when: its id, its retry."""
+
+
+@attrs.define(eq=False)
+class EventStream:
+    """Cuts chunks into events of at most *limit* bytes."""
+
+    _limit: int
+    _line: bytearray = attrs.field(factory=bytearray, init=False)
+    _after_cr: bool = attrs.field(default=False, init=False)
+    """The last chunk ended there: a line feed that comes now is part of the same end."""
+    _kind: str = attrs.field(default="", init=False)
+    _data: list[bytes] = attrs.field(factory=list, init=False)
+    _head: bytes = attrs.field(default=b"", init=False)
+    _size: int = attrs.field(default=0, init=False)
+
+    def feed(self, chunk: bytes) -> Iterator[Event | None]:
+        """The events that end in *chunk*; ``None`` ends a step.
+
+        Raises:
+            TooLong: there is more than fits.
+        """
+        if chunk:
+            whole, after_cr = chunk, self._after_cr
+            self._after_cr = whole.endswith(b"\r")
+            chunk = whole.removeprefix(b"\n") if after_cr else whole
+        *ends, beginning = _LINE_END.split(chunk)
+        for n, end in enumerate(ends, 1):
+            self._line += end
+            line = bytes(self._line)
+            self._line.clear()
+            if not line:
+                if (event := self._take_event()) is not None:
+                    yield event
+            else:
+                self._take_line(line)
+            if n % BREATH == 0:
+                yield None
+        self._line += beginning
+        self._check_size(len(self._line))
+
+    def _check_size(self, more: int) -> None:
+        if self._size + more > self._limit:
+            raise TooLong
+
+    def _take_event(self) -> Event | None:
+        event = Event(self._kind or "message", b"\n".join(self._data), self._head)
+        is_one = bool(self._data or self._head)
+        self._kind, self._data, self._head, self._size = "", [], b"", 0
+        return event if is_one else None
+
+    def _take_line(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._check_size(len(line))
+            self._size += len(line)
+            self._data.append(value)
+        elif name == b"event":
+            self._kind = value[:100].decode(errors="replace")
+        elif name == b"id" and _ID.fullmatch(value):
+            self._head = (self._head + line + b"\n")[-4 * LONGEST_ID :]
+        elif name == b"retry" and _RETRY.fullmatch(value):
+            line = b"retry: %d\n" % min(int(value), MAX_RETRY_MS)
+            self._head = (self._head + line)[-4 * LONGEST_ID :]

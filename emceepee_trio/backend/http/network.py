@@ -1,0 +1,102 @@
+"""HTTP connections that go only where ``policy.network`` lets them.
+
+Owns the place where a socket is connected: names are resolved here, each address is judged, and
+those that pass are connected to as they are, so that no name can change its mind in between. That
+holds for every TCP connection, the first or the hundredth, whatever URL led to it. Does not know
+whom the policy concerns.
+"""
+
+from __future__ import annotations
+
+import math
+import ssl
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+import httpcore2
+import httpx2
+import trio
+from httpcore2 import SOCKET_OPTION, AsyncNetworkBackend, AsyncNetworkStream
+
+from ...model.addresses import objection
+
+NEXT = 1.0
+"""Seconds for each address of a name but the last, which gets what is left: not every machine that
+has IPv6 addresses can be reached by them."""
+
+
+class Refused(httpx2.ConnectError):
+    """All that a name stands for is forbidden; nothing was sent there."""
+
+
+class Restricted(AsyncNetworkBackend):
+    """Connects to no address that somebody could object to."""
+
+    def __init__(self) -> None:
+        self._inner = httpcore2.TrioBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the class
+        local_address: str | None = None,
+        socket_options: Iterable[SOCKET_OPTION] | None = None,
+    ) -> AsyncNetworkStream:
+        try:
+            with trio.fail_after(math.inf if timeout is None else timeout):
+                *others, last = await _resolve(host, port)
+                for address in others:
+                    try:
+                        return await self._inner.connect_tcp(
+                            address, port, NEXT, local_address, socket_options
+                        )
+                    except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                        pass
+                return await self._inner.connect_tcp(
+                    last, port, None, local_address, socket_options
+                )
+        except trio.TooSlowError as error:
+            raise httpcore2.ConnectTimeout(str(error)) from error
+
+    async def connect_unix_socket(self, *_: object, **__: object) -> AsyncNetworkStream:
+        raise AssertionError("no URL leads to a Unix socket")
+
+    async def sleep(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    """The addresses of *host* that may be connected to, each once, at least one.
+
+    Raises:
+        Refused: there are only others.
+    """
+    try:
+        found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore2.ConnectError(str(error)) from error
+    addresses = [ip_address(str(sockaddr[0])) for *_, sockaddr in found]
+    allowed = list(dict.fromkeys(str(each) for each in addresses if objection(each) is None))
+    if not allowed:
+        first = addresses[0]
+        leads = "is" if str(first) == host else f"leads to {first},"
+        raise Refused(f"policy.network is restricted and {host} {leads} {objection(first)}")
+    return allowed
+
+
+class RestrictedTransport(httpx2.AsyncHTTPTransport):
+    """That of httpx2, without a word for how to connect, so it is made here.
+
+    Knows no proxy, and a client that is given it asks the environment for none: a proxy would
+    resolve names where nobody can judge them.
+    """
+
+    def __init__(self, certificates: ssl.SSLContext, limits: httpx2.Limits) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=certificates,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=Restricted(),
+        )

@@ -1,0 +1,5 @@
+"""What subcommands share.
+
+`configuration` where it comes from · `options` of several · `output` what is said, and where ·
+`remote` a daemon that runs, `own` a session where none does, `shell` either · `trying` servers.
+"""

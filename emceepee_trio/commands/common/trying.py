@@ -1,0 +1,52 @@
+"""Whether servers work: each is started, asked for its tools, and ended. One line for each."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from ...backend.backend import Backend
+from ...config import Config
+from ...errors import ToolError, internal
+from ...tools.common.asking import entries_of
+from ...waits.firewall import Firewall, begin
+from .output import CannotWrite, say
+from .own import Own, open_own
+
+
+async def try_all(config: Config) -> bool:
+    """Whether all of them do, but for those that are disabled."""
+    failed: list[str] = []
+
+    def tell(name: str, what: str) -> None:
+        say(f"  {name}: {what}")
+
+    async def one(own: Own, backend: Backend) -> None:
+        name, start = backend.server.name, trio.current_time()
+        try:
+            await backend.connection()
+            count = len(await entries_of(own.request, backend, "tools"))
+        except ToolError as error:
+            fail(name, backend.last_error or error.message)
+        else:
+            tools = f"{count} tool{'s' * (count != 1)}"
+            tell(name, f"{tools}, after {trio.current_time() - start:.1f} s")
+
+    def fail(name: str, why: str) -> None:
+        failed.append(name)
+        tell(name, f"does not work: {why}")
+
+    def crashed(name: str, log_id: str) -> None:
+        fail(name, internal(log_id))
+
+    async with open_own(config) as own:
+        backends = [b for b in own.session.backends.values() if not b.server.disabled]
+        if backends:
+            say("started:")
+        async with trio.open_nursery() as nursery:
+            for backend in backends:
+                failing = partial(crashed, backend.server.name)
+                wall = Firewall("check_crashed", failing, (CannotWrite,))
+                begin(nursery, wall, one, own, backend)
+    return not failed

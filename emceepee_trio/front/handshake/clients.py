@@ -1,0 +1,325 @@
+"""A client of the handshake era over HTTP: its streams, and the connection it speaks on now.
+
+`initialize` opens an :class:`Incarnation`, a dispatcher of its own on the client's session; it runs
+in the session, so that connections may come and go. A client that lost its streams initializes
+again with the id of its session: a new incarnation takes over, the calls of the old one become
+tasks, and what was unread moves to the standalone stream.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, Self
+
+import attrs
+import trio
+from mcp.server.runner import serve_loop
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+
+from ...config.bounds import MAX_UNANSWERED
+from ...serving.asgi import Refused
+from ...session.manager import SessionManager
+from ...session.session import Session
+from ...waits.firewall import Firewall, begin
+from ...web.wire import answer, crashed, dump
+from ..mcp import Front, Loaded, mcp_server
+from .stream import Cargo, Stream
+from .streams import Streams
+
+PRIMED_SINCE = "2025-11-25"
+"""Older clients stumble over an event without data."""
+
+LAST_ANSWERS = 0.25
+"""Seconds to answer what was under way when the session ended."""
+BACKLOG = 1000
+"""Messages that wait for the dispatcher; with more, a POST is refused."""
+
+RequestId = str | int
+
+
+@attrs.define(eq=False)
+class Exchange:
+    """A request on its way: which stream its answer belongs to, and the id its client gave it."""
+
+    client_id: RequestId
+    stream: Stream
+    waiting: set[RequestId]
+    """Requests of the same POST without an answer; the stream ends when there are none."""
+    under_way: ExitStack
+    """Keeps the session from being idle, also while no connection waits for the answer."""
+    loaded: Loaded | None = None
+    """What the answer that is about to be said will tell."""
+
+
+@attrs.define(eq=False)
+class Incarnation:
+    """One `initialize` and what follows, on one dispatcher."""
+
+    front: Front
+    streams: Streams
+    ids: Iterator[int]
+    """Unique in the session: no answer of an earlier incarnation meets a request of this one."""
+    version: str = attrs.field(default="", init=False)
+    _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
+    _by_client: dict[RequestId, RequestId] = attrs.field(factory=dict, init=False)
+    """Our id of each, by the one that its client gave it."""
+    _pipe: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
+        factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
+    )
+
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _is_closing: bool = attrs.field(default=False, init=False)
+
+    @property
+    def is_primed(self) -> bool:
+        return self.version >= PRIMED_SINCE
+
+    async def run(self, session_id: str) -> None:
+        send, receive = self._pipe
+        try:
+            with self._wall(session_id, self._crashed), self._scope, send, receive:
+                await serve_loop(
+                    mcp_server(),
+                    receive,
+                    _Outgoing(self),
+                    lifespan_state=self.front,
+                    session_id=session_id,
+                )
+        finally:
+            self._settle_all()
+
+    def begin(self, session: Session) -> None:
+        # It outlives the calls, to answer those that the end of the session meets.
+        begin(session.outer, self._wall(session.id), self.run, session.id)
+
+    def _wall(self, session_id: str, failed: Callable[[str], object] | None = None) -> Firewall:
+        return Firewall("client_connection_crashed", failed, fields={"session": session_id})
+
+    def close(self) -> None:
+        """The session has ended: what is under way is answered that, and nothing more begins."""
+        self.front.draining.set()
+        self._scope.deadline = trio.current_time() + LAST_ANSWERS
+        self._is_closing = True
+        self._look()
+
+    def _look(self) -> None:
+        if self._is_closing and not self._exchanges:
+            self._scope.cancel("the session has ended")
+
+    def _crashed(self, log_id: str) -> None:
+        """Its client can initialize again; what went on goes on as tasks."""
+        self.front.give_up()
+        self.front.draining.set()
+        for ours in tuple(self._exchanges):
+            self._fail(ours, log_id)
+
+    def _fail(self, ours: RequestId | None, log_id: str) -> None:
+        """Answer a request, if it is not answered, that we have a bug."""
+        exchange = self._exchanges.get(ours) if ours is not None else None
+        if exchange is not None and ours is not None:
+            said = crashed(exchange.client_id, log_id)
+            self.streams.add(exchange.stream, said, is_answer=True)
+            self._settle(ours)
+
+    def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
+        """An id that is used twice, or that a request in flight has."""
+        seen = set[RequestId]()
+        for message in messages:
+            if isinstance(message, JSONRPCRequest):
+                key = coerce_request_id(message.id)
+                if key in seen or key in self._by_client:
+                    return message.id
+                seen.add(key)
+        return None
+
+    def take(self, messages: list[JSONRPCMessage], stream: Stream | None) -> None:
+        """Hand the messages of one POST to the dispatcher; answers, if any, go to *stream*.
+
+        Synchronous, so that nobody is ever half-way: all of them are taken, or none.
+        """
+        pipe = self._pipe[0]
+        if pipe.statistics().current_buffer_used + len(messages) > BACKLOG:
+            raise Refused(503, f"more than {BACKLOG} messages wait to be read")
+        at_most = self.front.session.config.limits.calls + MAX_UNANSWERED
+        if stream is not None and len(self._exchanges) + len(messages) > at_most:
+            raise Refused(503, f"more than {at_most} requests wait for their answers")
+        waiting: set[RequestId] = set()
+        try:
+            for message in messages:
+                item = self._prepare(message, stream, waiting)
+                if item is not None:
+                    self.front.observe(item.message)
+                    pipe.send_nowait(item)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._settle_all()
+            raise Refused(404, "the session has ended; initialize a new one") from None
+
+    def _prepare(
+        self, message: JSONRPCMessage, stream: Stream | None, waiting: set[RequestId]
+    ) -> SessionMessage | None:
+        if isinstance(message, JSONRPCRequest):
+            assert stream is not None
+            ours = next(self.ids)
+            under_way = ExitStack()
+            under_way.enter_context(self.front.session.busy())
+            self._exchanges[ours] = Exchange(message.id, stream, waiting, under_way)
+            self._by_client[coerce_request_id(message.id)] = ours
+            waiting.add(ours)
+
+            async def unanswered() -> None:
+                self._settle(ours)
+
+            return SessionMessage(
+                message.model_copy(update={"id": ours}),
+                ServerMessageMetadata(on_request_unanswered=unanswered, can_send_request=False),
+            )
+        if isinstance(message, JSONRPCNotification) and (
+            message.method == "notifications/cancelled"
+        ):
+            params = dict(message.params or {})
+            ours_or_none = self._ours(params.get("requestId"))
+            if ours_or_none is None:
+                return None
+            params["requestId"] = ours_or_none
+            return SessionMessage(message.model_copy(update={"params": params}))
+        return SessionMessage(message)
+
+    def _ours(self, client_id: Any) -> RequestId | None:
+        if not isinstance(client_id, str | int):
+            return None
+        return self._by_client.get(coerce_request_id(client_id))
+
+    def carry(self, loaded: Loaded) -> None:
+        """The next thing said for that request is an answer that tells of these events."""
+        exchange = self._exchanges.get(loaded.request_id)
+        if exchange is not None:
+            exchange.loaded = loaded
+        else:
+            loaded.delivery.give_back()
+
+    def _settle(self, ours: RequestId) -> None:
+        exchange = self._exchanges.pop(ours, None)
+        if exchange is not None:
+            del self._by_client[coerce_request_id(exchange.client_id)]
+            if exchange.loaded is not None:
+                exchange.loaded.delivery.give_back()
+            exchange.under_way.close()
+            exchange.waiting.discard(ours)
+            if not exchange.waiting:
+                self.streams.finish(exchange.stream)
+            self._look()
+
+    def _settle_all(self) -> None:
+        for ours in tuple(self._exchanges):
+            self._settle(ours)
+
+    async def say(self, item: SessionMessage) -> None:
+        """A message from the dispatcher, put into the stream it belongs to."""
+        with self._wall(self.front.session.id) as wall:
+            await self._say(item)
+        if wall.log_id is not None and isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._fail(item.message.id, wall.log_id)
+
+    async def _say(self, item: SessionMessage) -> None:
+        message, metadata = item.message, item.metadata
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            exchange = self._exchanges.get(message.id) if message.id is not None else None
+            if exchange is None or message.id is None:
+                return
+            whole = message.model_copy(update={"id": exchange.client_id})
+            said, is_whole = await answer(whole)
+            if self._exchanges.get(message.id) is not exchange:
+                return  # its client has joined again meanwhile
+            cargo = None
+            if is_whole and isinstance(whole, JSONRPCResponse) and exchange.loaded is not None:
+                cargo, exchange.loaded = _cargo(whole, exchange.loaded), None
+            self.streams.add(exchange.stream, said, is_answer=True, cargo=cargo)
+            self._settle(message.id)
+        else:
+            related = None
+            if isinstance(metadata, ServerMessageMetadata):
+                related = self._exchanges.get(metadata.related_request_id or "")
+            stream = self.streams.standalone if related is None else related.stream
+            self.streams.add(stream, dump(message))
+        await self.streams.wait_for_room()
+
+    def end(self) -> None:
+        """The client has lost its streams: its calls go on as tasks, its waits end."""
+        self.front.give_up()
+        self.front.draining.set()
+        # No cancelling: what the dispatcher has not read yet shall begin, to become tasks as well.
+        self._pipe[0].close()
+        self._settle_all()
+        self.streams.start_over()
+
+
+def _cargo(answer: JSONRPCResponse, loaded: Loaded) -> Cargo:
+    """The events of an answer, as its stream sees them."""
+
+    def without() -> str | None:
+        if loaded.bare is None:
+            return None
+        return dump(answer.model_copy(update={"result": loaded.bare}))
+
+    return Cargo(loaded.delivery.commit, loaded.delivery.give_back, without)
+
+
+@attrs.define(eq=False)
+class _Outgoing:
+    """What the dispatcher takes for a write stream."""
+
+    _incarnation: Incarnation
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._incarnation.say(item)
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+
+@attrs.define(eq=False)
+class HttpClient:
+    """What HTTP adds to a session."""
+
+    session: Session
+    manager: SessionManager
+    streams: Streams = attrs.field(init=False)
+    incarnation: Incarnation | None = attrs.field(default=None, init=False)
+    _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        sweeper = self.session.sweeper
+        self.streams = Streams(self.session.id, on_kept=sweeper.look)
+        sweeper.keepers = (*sweeper.keepers, self.streams)
+
+    def close(self) -> None:
+        """The session has ended."""
+        if self.incarnation is not None:
+            self.incarnation.close()
+        self.streams.finish(self.streams.standalone)
+
+    def incarnate(self) -> Incarnation:
+        """A new connection of the client; an earlier one ends."""
+        if self.incarnation is not None:
+            self.incarnation.end()
+        front = Front(self.session, self.manager)
+        self.incarnation = Incarnation(front, self.streams, self._ids)
+        front.deliver = self.incarnation.carry
+        self.incarnation.begin(self.session)
+        return self.incarnation

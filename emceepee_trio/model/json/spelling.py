@@ -1,0 +1,99 @@
+"""JSON that is written in steps, because it is long. It says what :func:`.wire.dumps` says."""
+
+from __future__ import annotations
+
+import math
+from itertools import repeat
+from typing import Any
+
+from ..wire import dumps
+from .intake import Steps
+
+VALUES = 2000
+"""Values that are written in one step, if there are no strings."""
+CHARACTERS = 64 * 1024
+"""Characters of strings that are, if there is but one."""
+
+
+def weight(value: Any) -> int:
+    """How much there is to write; looks at no more of it than one step writes."""
+    values, found = [value], 0
+    for inner in values:
+        if type(inner) is str:
+            found += len(inner)
+        elif type(inner) is dict:
+            values += inner.values()
+        elif type(inner) is list:
+            values += inner
+        found += CHARACTERS // VALUES
+        if found > CHARACTERS:
+            break
+    return found
+
+
+def is_long(value: Any) -> bool:
+    """Whether it is more than one step writes."""
+    return weight(value) > CHARACTERS
+
+
+def spell(value: Any) -> Steps[str]:
+    """The JSON of *value*, in one step if it is no longer than that."""
+    said = yield from spell_up_to(value, math.inf)
+    assert said is not None
+    return said
+
+
+def spell_up_to(value: Any, most: float) -> Steps[str | None]:
+    """The same, but nothing if it has many more characters than *most*."""
+    if not is_long(value):
+        return dumps(value)
+    yield
+    parts: list[str] = []
+    seen = size = 0
+    for _ in _spell(value, parts):
+        size += sum(map(len, parts[seen:]))
+        seen = len(parts)
+        if size > most:
+            return None
+        yield
+    return "".join(parts)
+
+
+def _spell(value: Any, parts: list[str]) -> Steps[None]:
+    if type(value) is str:
+        pieces = range(0, len(value), CHARACTERS)
+        parts.append('"')
+        for start in pieces:
+            parts.append(dumps(value[start : start + CHARACTERS])[1:-1])
+            yield
+        parts.append('"')
+        return
+    is_list = type(value) is list
+    few: list[tuple[Any, Any]] = []
+    found, comma = 0, "[" if is_list else "{"
+
+    def write_few() -> None:
+        nonlocal few, found, comma
+        if few:
+            said = dumps([inner for _, inner in few] if is_list else dict(few))
+            parts.extend((comma, said[1:-1]))
+            few, found, comma = [], 0, ","
+
+    pairs = zip(repeat(""), value) if is_list else value.items()
+    for key, inner in pairs:
+        size = weight(inner)
+        if found + size + len(key) > CHARACTERS:
+            write_few()
+            yield
+        if size > CHARACTERS:
+            parts.append(comma if is_list else f"{comma}{dumps(key)}:")
+            comma = ","
+            yield from _spell(inner, parts)
+        elif size + len(key) > CHARACTERS:
+            parts.append((comma if is_list else f"{comma}{dumps(key)}:") + dumps(inner))
+            comma = ","
+        else:
+            few.append((key, inner))
+            found += size + len(key)
+    write_few()
+    parts.append("]" if is_list else "}")

@@ -1,0 +1,105 @@
+"""Serving HTTP on sockets that listen, until a drain: how many connections, and how they end.
+
+A connection and its bounds are in `connection.py`, the sockets in `binds.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+from collections.abc import Sequence
+from functools import partial
+
+import attrs
+import trio
+
+from .. import logs
+from ..model.wire import dumps
+from .asgi import App, Refused
+from .binds import Bound
+from .connection import Connection
+from .http1 import settings
+
+MOST_CONNECTIONS = 4096
+"""At once, or half of what this process may open, whichever is less. One more takes the place of
+the one that has waited longest for a request; if all are being served, it is told to come later."""
+
+_BODY = dumps(Refused(503, "all connections are being served; come again in a second").body)
+FULL = (
+    "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
+    f"content-type: application/json\r\ncontent-length: {len(_BODY)}\r\n\r\n{_BODY}"
+).encode()
+REFUSING = 1.0
+"""Seconds to tell it."""
+
+
+@attrs.define(eq=False)
+class Drain:
+    """From "stop accepting" to "the last connection is gone"."""
+
+    grace: float
+    started: trio.Event = attrs.field(factory=trio.Event, init=False)
+    finished: trio.Event = attrs.field(factory=trio.Event, init=False)
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    connections: set[Connection] = attrs.field(factory=set, init=False)
+
+    def begin(self, *, skip_grace: bool = False) -> None:
+        """Synchronous. Again with *skip_grace*: what is still open is cut."""
+        self.started.set()
+        self.scope.deadline = min(self.scope.deadline, trio.current_time() + self.grace)
+        if skip_grace:
+            self.scope.deadline = trio.current_time()
+        for connection in tuple(self.connections):
+            connection.drain()
+
+    def end(self) -> float:
+        return self.scope.deadline
+
+
+async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
+    """Accept until *drain* begins, then give what is open its grace."""
+    config, context = settings(drain.started)
+    at_most = most_connections()
+
+    async def handle(stream: trio.SocketStream) -> None:
+        if drain.started.is_set():
+            return
+        if len(drain.connections) >= at_most and not _make_room(drain.connections):
+            with trio.move_on_after(REFUSING):
+                await stream.send_all(FULL)
+            return
+        connection = Connection(stream, app, config, context, drain.end)
+        drain.connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            drain.connections.discard(connection)
+
+    listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(b.socket)) for b in sockets]
+    with drain.scope:
+        async with trio.open_nursery() as connections:
+            async with trio.open_nursery() as accepting:
+                accepting.start_soon(
+                    partial(trio.serve_listeners, handle, listeners, handler_nursery=connections)
+                )
+                await drain.started.wait()
+                accepting.cancel_scope.cancel("draining")
+    drain.finished.set()
+
+
+def most_connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(MOST_CONNECTIONS, soft // 2) if soft > 0 else MOST_CONNECTIONS
+
+
+def _make_room(connections: set[Connection]) -> bool:
+    """Close the connection that waits for its peer and has least time left; False if none does."""
+    first = min(connections, key=lambda connection: connection.due)
+    if first.due == math.inf:
+        return False
+    logs.often(
+        "warn", "too_many_connections", sums={"closed": 1}, latest={"open": len(connections)}
+    )
+    connections.discard(first)
+    first.cut()
+    return True

@@ -1,0 +1,101 @@
+"""Which folders each server of a session is told to keep to.
+
+What the configuration says is the operator's; a client may choose less, and more only if
+``policy.roots`` is ``allow``. Knows no backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ...config import Config
+from ...config.roots import Root, as_roots, within
+from ...errors import Denied
+
+
+@attrs.frozen
+class Choice:
+    """What a client has chosen, and what comes of it: for servers of which nothing is configured,
+    and, by those, for servers that have some of their own."""
+
+    general: tuple[Root, ...]
+    of_own: Mapping[tuple[Root, ...], tuple[Root, ...]]
+
+
+@attrs.define(eq=False)
+class ToldRoots:
+    config: Config
+    _own: Callable[[], Mapping[str, tuple[Root, ...]]]
+    """Those of servers that have some of their own."""
+    _choice: Choice | None = attrs.field(default=None, init=False)
+
+    @property
+    def _configured(self) -> tuple[Root, ...]:
+        return as_roots(self.config.roots or ())
+
+    def of(self, server: str | None = None) -> list[dict[str, Any]]:
+        """What that *server* is told, or one of which nothing is configured."""
+        own = self._own().get(server) if server is not None else None
+        if self._choice is None:
+            told = self._configured if own is None else own
+        elif own is None:
+            told = self._choice.general
+        else:
+            told = self._choice.of_own.get(own, ())  # none, of a server that has come since
+        return [root.to_json() for root in told]
+
+    def by_server(self) -> dict[str, list[dict[str, Any]]]:
+        """What servers are told that have some of their own."""
+        return {name: self.of(name) for name in self._own()}
+
+    @property
+    def needs_disk(self) -> bool:
+        """Whether a choice is compared with what is configured, folder by folder."""
+        policy = self.config.policy.roots
+        if policy in {"allow", "deny"}:
+            return False
+        return policy == "narrow" or self.config.roots is not None or bool(self._own())
+
+    def choice(self, roots: Sequence[Root]) -> Callable[[], Choice]:
+        """What works out what comes of it if a client chooses these. It may look at the disk.
+
+        Raises:
+            Denied: (what is returned does) some are of no server; says what is allowed.
+        """
+        policy = self.config.policy.roots
+        configured = None if self.config.roots is None else self._configured
+        own = set(self._own().values())
+
+        def work() -> Choice:
+            if policy == "deny":
+                raise Denied("policy.roots is deny: roots are set by the operator alone")
+            if policy == "allow":
+                return Choice(tuple(roots), {each: tuple(roots) for each in own})
+            general = tuple(roots)
+            if policy == "narrow" or configured is not None:
+                _check(roots, [*(configured or ()), *(root for each in own for root in each)])
+                general = within(roots, configured or ())[0]
+            return Choice(general, {each: within(roots, each)[0] for each in own})
+
+        return work
+
+    def choose(self, choice: Choice) -> None:
+        """From now on servers are told that."""
+        self._choice = choice
+
+
+def _check(roots: Sequence[Root], allowed: Sequence[Root]) -> None:
+    _, beyond = within(roots, allowed)
+    if beyond:
+        there = ", ".join(root.uri for root in allowed[:SHOWN]) or "none"
+        raise Denied(
+            f"root {beyond[0].uri!r} is not within the configured ones ({there}); roots can be "
+            "narrowed only, unless the operator sets policy.roots to allow"
+        )
+
+
+SHOWN = 10
+"""Roots that an error names."""

@@ -1,0 +1,177 @@
+"""What a tool of ours is: a name, a description, a class of arguments, a handler.
+
+The schema that clients see and the check of what they send come from the same class. Handlers
+have no lifetimes of their own: they work in the task of the request, on the session they get.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from ...backend.backend import Backend
+from ...config.bounds import MAX_EXECUTE_TIMEOUT_MS
+from ...errors import InvalidArguments, UnknownTool
+from ...model.json.fields import fields_of
+from ...model.json.lenient import lenient
+from ...model.json.problems import Invalid, Problem, did_you_mean, listed
+from ...model.json.schema import json_schema
+from ...model.json.strict import structure
+from ...session.manager import SessionManager
+from ...session.session import Session
+from .response import Reply
+
+A = TypeVar("A")
+OnProgress = Callable[[Mapping[str, Any]], None]
+
+LEAST = math.ulp(0.0)
+"""Of progress: whatever a server says is more."""
+
+STRANGERS = 10
+"""Unknown arguments that an error tells of, beside what is wrong."""
+
+
+@attrs.define(eq=False)
+class Request:
+    """One tools/call, as far as a handler needs to know it."""
+
+    session: Session
+    manager: SessionManager
+    on_progress: OnProgress | None = None
+    """Hands a backend's progress on to a client that asked for it."""
+    answer_ms: int = MAX_EXECUTE_TIMEOUT_MS
+    """Nothing is waited for longer: from then on its client may not read the answer any more."""
+    gave_up: bool = False
+    """The client has stopped waiting for an answer."""
+    ignored: list[Problem] = attrs.field(factory=list, init=False)
+    """Arguments that nobody knows; the answer says that they meant nothing."""
+    _backend: Backend | None = attrs.field(default=None, init=False)
+    _promote: Callable[[], None] | None = attrs.field(default=None, init=False)
+
+    def waits_for(self, backend: Backend) -> None:
+        """A client that wants to hear of progress hears of that, too, now and from time to time."""
+        self._backend = backend
+        if self.on_progress is not None and backend.idle_since is not None:
+            self.on_progress({"progress": LEAST, "message": self.missing()})
+
+    def missing(self) -> str | None:
+        """What to say of a server that is waited for, as long as it is not connected."""
+        return self._backend.unstarted if self._backend is not None else None
+
+    def can_go_on(self, promote: Callable[[], None]) -> None:
+        """A handler's work does not need the request: what to do if the client stops waiting."""
+        self._promote = promote
+        if self.gave_up:
+            promote()
+
+    def give_up(self) -> None:
+        """The client has stopped waiting. Synchronous: the request is cancelled right after."""
+        self.gave_up = True
+        if self._promote is not None:
+            self._promote()
+
+
+@attrs.frozen
+class Tool:
+    name: str
+    description: str
+    arguments: type[Any]
+    handler: Callable[[Request, Any], Awaitable[Reply]]
+    annotations: Mapping[str, bool]
+    waits: bool
+    """Its requests may wait for a server, and count in `limits.calls` while they do. Of those that
+    wait and do not, each has a bound of its own; the others wait for nothing."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return json_schema(self.arguments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its entry in tools/list."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "annotations": dict(self.annotations),
+        }
+
+    async def call(self, request: Request, arguments: Mapping[str, Any]) -> Reply:
+        given, strangers = lenient(arguments, self.arguments)
+        try:
+            checked = structure(given, self.arguments)
+        except Invalid as invalid:
+            raise self.refused([*strangers[:STRANGERS], *invalid.problems]) from None
+        request.ignored += strangers
+        if not self.waits:
+            return await self.handler(request, checked)
+        with request.session.calls.place():
+            return await self.handler(request, checked)
+
+    def refused(self, problems: Sequence[Problem]) -> InvalidArguments:
+        """What is wrong with the arguments, and what there is."""
+        said = listed(problems)
+        known = ", ".join(field.name for field in fields_of(self.arguments))
+        message = f"{self.name}: {'; '.join(said)}; it takes {known}"
+        return InvalidArguments(message, {"problems": said})
+
+
+@attrs.frozen
+class NoArguments:
+    """For tools that take none."""
+
+
+READS = {"readOnlyHint": True}
+"""Changes nothing anywhere."""
+ACTS = {"destructiveHint": False}
+"""Changes something, takes nothing away."""
+ENDS = {"destructiveHint": True}
+"""Takes something away."""
+SETS = {"destructiveHint": True, "idempotentHint": True}
+"""Puts something in the place of what was there."""
+CALLS = {"openWorldHint": True}
+"""Does whatever a server does."""
+
+
+@attrs.define(eq=False)
+class Toolbox:
+    """The static list, in the order of registration."""
+
+    _tools: dict[str, Tool] = attrs.field(factory=dict, init=False)
+
+    def tool(
+        self,
+        description: str,
+        arguments: type[A],
+        annotations: Mapping[str, bool],
+        *,
+        waits: bool = False,
+    ) -> Callable[
+        [Callable[[Request, A], Awaitable[Reply]]], Callable[[Request, A], Awaitable[Reply]]
+    ]:
+        """Register the decorated function under its own name."""
+
+        def register(
+            handler: Callable[[Request, A], Awaitable[Reply]],
+        ) -> Callable[[Request, A], Awaitable[Reply]]:
+            name = handler.__name__
+            self._tools[name] = Tool(name, description, arguments, handler, annotations, waits)
+            return handler
+
+        return register
+
+    def get(self, name: str) -> Tool:
+        """Raises `UnknownTool` if there is none of that name."""
+        tool = self._tools.get(name)
+        if tool is None:
+            raise UnknownTool(f"Unknown tool: {name}{did_you_mean(name, self._tools)}")
+        return tool
+
+    def all(self) -> tuple[Tool, ...]:
+        return tuple(self._tools.values())
+
+
+TOOLS = Toolbox()
+"""Filled by the modules of this package, in the order in which `tools/__init__.py` imports them."""

@@ -1,0 +1,153 @@
+"""What a tool answers, and the context blocks that every response carries.
+
+Events are taken for a response at the very last moment, synchronously, by :func:`finish`; so
+nothing can be lost between taking them and handing the response to its transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from ...config import ContextIn
+from ...errors import ToolError
+from ...model.json.problems import Problem
+from ...model.json.spelling import spell
+from ...model.wire import dumps, to_snake
+from ...session.call import Lapsed
+from ...session.events import Delivery
+from ...session.questions import Question
+from ...session.session import Session
+from ...waits.firewall import Firewall
+from ...waits.slices import in_slices
+from .clients import STRANGER, Known
+from .deliveries import events_json, nothing, pending, remarks, tell
+
+LONGEST = "no answer is waited for longer than {} ms (limits.answer_ms)"
+"""Said where that ended a wait before its time."""
+
+KEY = "emceepee"
+"""Of the context within structuredContent."""
+
+Result: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen
+class Reply:
+    """A result before the context blocks."""
+
+    result: Result = attrs.field(factory=dict)
+    claim: Callable[[], tuple[Result, Delivery]] | None = None
+    """Makes the result from events taken on the spot, instead; await_activity does."""
+    lapsed: Lapsed | None = None
+    """A question that nobody answered in time, and that the result may be about."""
+    full: Sequence[Question] = ()
+    """Questions that stand in full in the result."""
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def json_reply(value: Any) -> Reply:
+    return Reply({"content": [text(dumps(value))], "isError": False})
+
+
+async def long_reply(value: Any) -> Reply:
+    """The same of what may be long."""
+    return Reply({"content": [text(await in_slices(spell(value)))], "isError": False})
+
+
+def error_reply(error: ToolError) -> Reply:
+    return Reply({"content": [text(dumps(error.to_json()))], "isError": True})
+
+
+def finish(
+    session: Session, reply: Reply, ignored: Sequence[Problem] = (), client: Known = STRANGER
+) -> tuple[Result, Delivery]:
+    """The whole result, and the delivery to commit or give back. No checkpoint in here.
+
+    *ignored* are arguments that had no effect.
+    """
+    if reply.claim is not None:
+        result, delivery = reply.claim()
+        return _in_content(result, _note(session, ignored, delivery)), delivery
+    place = _place(session.config.context_in, client, reply.result)
+    if place is None:
+        session.untold = _ignored(ignored) or session.untold
+        return reply.result, nothing(session)
+    delivery = nothing(session) if session.config.context == "off" else session.events.take()
+    with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
+        blocks = [*_note(session, ignored, delivery), *_context(session, reply, delivery)]
+        return place(reply.result, blocks), delivery
+    # Without what cannot be said: else nothing could be, ever again.
+    return reply.result, nothing(session)
+
+
+Blocks: TypeAlias = list[Result]
+
+
+def _ignored(problems: Sequence[Problem]) -> str:
+    return f"ignored: {'; '.join(map(str, problems))}" if problems else ""
+
+
+def _note(session: Session, ignored: Sequence[Problem], delivery: Delivery) -> Blocks:
+    notes = [_ignored(ignored)] if ignored else []
+    if untold := session.untold:
+
+        def take_back() -> None:
+            session.untold = session.untold or untold
+
+        session.untold = ""
+        delivery.on_give_back(take_back)
+        notes.insert(0, f"of an earlier call: {untold}")
+    return [{"note": "; ".join(notes)}] if notes else []
+
+
+def _place(
+    context_in: ContextIn, client: Known, result: Result
+) -> Callable[[Result, Blocks], Result] | None:
+    """Where the model sees the context of this result; None if it may be nowhere."""
+    given = result.get("structuredContent")
+    if context_in == "auto" and not client.shows_only_structured(result):
+        return _in_content
+    if context_in == "content" or given is None:
+        return _in_content
+    return _in_structured if isinstance(given, dict) and KEY not in given else None
+
+
+def _in_content(result: Result, blocks: Blocks) -> Result:
+    if not blocks:
+        return result
+    content = result.get("content")
+    if not isinstance(content, list):
+        # A backend may leave it out; one that sends something else keeps it, as text.
+        content = [] if content is None else [text(dumps(content))]
+    return {**result, "content": [*content, *(text(dumps(block)) for block in blocks)]}
+
+
+def _in_structured(result: Result, blocks: Blocks) -> Result:
+    if not blocks:
+        return result
+    said = {key: block[key] for block in blocks for key in block}
+    return {**result, "structuredContent": {**result["structuredContent"], KEY: said}}
+
+
+def _context(session: Session, reply: Reply, delivery: Delivery) -> Blocks:
+    blocks: Blocks = []
+    if reply.lapsed is not None:
+        blocks.append({"unanswered_question": to_snake(reply.lapsed)})
+    tell(session, delivery, reply.full)
+    new: Result
+    known: Result
+    new, known = pending(session, delivery) if session.config.context == "full" else ({}, {})
+    if delivery.events or delivery.lost:
+        events = events_json(session, delivery)
+        blocks.append({"events_since_last_response": events} | remarks(delivery))
+    if new:
+        blocks.append({"pending_client_action": new})
+    if known:
+        blocks.append(known)
+    return blocks

@@ -1,0 +1,6 @@
+"""What every request over HTTP meets before anybody who knows MCP, and the pages for people.
+
+`app` who answers what · `security` whether somebody may ask: `authority` of hosts and origins,
+`tokens` and the `token_file` they come from · `status` and `logged` what people ask of a daemon ·
+`wire` bodies in, JSON and event streams out.
+"""

@@ -1,0 +1,152 @@
+"""Everything that is served over HTTP, as one ASGI callable: security first, then who answers.
+
+`/mcp` goes straight to its endpoint; the rest, which is for people and their monitors, is a Quart
+app. Knows no socket: it also runs under a foreign ASGI server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import attrs
+from mcp_types import INTERNAL_ERROR
+from quart import Response, request
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from ..config import LOCAL, OWN
+from ..errors import internal
+from ..model.wire import dumps
+from ..serving.asgi import Message, Receive, Refused, Scope, Send
+from ..session.manager import SessionManager
+from ..waits.firewall import Firewall
+from .logged import logs_of
+from .security import Header, Security, preflight, without_credentials
+from .status import status_of
+from .wire import send_json
+
+MCP = "/mcp"
+PRINCIPAL = "principal"
+"""Where the state of a scope tells the Quart app who asks."""
+MAX_BODY = 64 * 1024
+"""Bytes, for everything but MCP."""
+
+
+class Endpoint(Protocol):
+    """What answers for a path of its own; see `http.McpEndpoint`."""
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, principal: str
+    ) -> None: ...
+
+
+@attrs.define(eq=False)
+class App:
+    security: Security
+    endpoint: Endpoint
+    pages: QuartTrio
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await receive()
+            await send({"type": "websocket.close"})
+            return
+        answer = _Answer(send)
+        try:
+            with Firewall("request_crashed", None, (Refused,), {"path": scope["path"]}) as wall:
+                await self._serve(scope, receive, answer)
+        except Refused as refused:
+            await send_json(answer, refused.status, refused.body, refused.headers)
+        # If it has begun it is incomplete, which the server below sees, and hangs up.
+        if wall.log_id is not None and not answer.has_begun:
+            bug = Refused(500, internal(wall.log_id), code=INTERNAL_ERROR)
+            await send_json(answer, bug.status, bug.body)
+
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        answer.headers = self.security.admit(scope)
+        if scope["method"] == "OPTIONS":
+            await answer(
+                {"type": "http.response.start", "status": 204, "headers": preflight(scope)}
+            )
+            await answer({"type": "http.response.body"})
+            return
+        principal = self.security.principal(scope)
+        scope = without_credentials(scope)
+        endpoint = self._endpoint(scope["path"])
+        if endpoint is not None:
+            await endpoint(scope, receive, answer, principal)
+        else:
+            scope["state"] = {PRINCIPAL: principal}
+            await self.pages(scope, receive, answer)  # type: ignore[arg-type]  # dicts, to ASGI as well
+
+    def _endpoint(self, path: str) -> Endpoint | None:
+        """Where `/servers/<name>/mcp` will be looked up, too."""
+        return self.endpoint if path in (MCP, MCP + "/") else None
+
+
+@attrs.define(eq=False)
+class _Answer:
+    """An ASGI `send` that adds headers, and knows whether it is too late for another answer."""
+
+    _send: Send
+    headers: Sequence[Header] = ()
+    has_begun: bool = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            if self.headers:
+                message = {**message, "headers": [*message.get("headers", ()), *self.headers]}
+        await self._send(message)
+
+
+def pages(
+    manager: SessionManager, about: Callable[[], dict[str, Any]], is_ready: Callable[[], bool]
+) -> QuartTrio:
+    """What is answered beside MCP; *about* tells `/status` of the daemon itself."""
+    app = QuartTrio(__name__, static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["RESPONSE_TIMEOUT"] = None
+    """A stream may last."""
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        return _json(200, {"status": "ok"})
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        if is_ready():
+            return _json(200, {"status": "ready"})
+        return _json(503, {"status": "draining"})
+
+    @app.get("/status")
+    async def status() -> Response:
+        return _json(200, about() | status_of(manager, _whose()))
+
+    @app.get("/logs")
+    async def logs() -> Response:
+        said = await logs_of(manager, _whose(), request.args.get("server"))
+        return Response(said + "\n", 200, content_type="application/json")
+
+    @app.errorhandler(HTTPException)
+    async def refused(error: HTTPException) -> Response:
+        status = error.code or 500
+        said = f"{error.name}: {request.method} {request.path}; MCP is at {MCP}"
+        answer = _json(status, Refused(status, said).body)
+        for name, value in error.get_headers():
+            if name.lower() == "allow":
+                answer.headers[name] = value
+        return answer
+
+    return app
+
+
+def _whose() -> str | None:
+    """The daemon's own credential is its operator's; others see what is theirs."""
+    principal: str = request.scope["state"][PRINCIPAL]
+    return None if principal in (OWN, LOCAL) else principal
+
+
+def _json(status: int, body: Any) -> Response:
+    return Response(dumps(body) + "\n", status, content_type="application/json")

@@ -1,0 +1,44 @@
+"""What the servers of sessions have logged, for people who run a daemon.
+
+Forgets nothing: a client that asks for the logs of its session finds them as they were.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from ..config.bounds import MAX_LIST_BYTES, MAX_LOGS_RETURNED
+from ..model.json.spelling import spell
+from ..model.json.weight import weigh
+from ..model.text.redact import label
+from ..model.wire import to_snake
+from ..session.buffers import Logged
+from ..session.manager import SessionManager
+from ..waits.slices import in_slices
+
+
+async def logs_of(manager: SessionManager, principal: str | None, server: str | None) -> str:
+    """The newest of the sessions of one principal, or of all, oldest first; as JSON."""
+    newest: list[tuple[str, Logged]] = []
+    for session in manager.sessions(principal):
+        kept = session.buffers.take_logs(_any, server, MAX_LOGS_RETURNED, clear=False)
+        found, _ = await in_slices(kept)
+        both = [*newest, *((label(session.id), entry) for entry in found)]
+        newest = heapq.nlargest(MAX_LOGS_RETURNED, both, key=_when)
+    said: list[dict[str, Any]] = []
+    room = MAX_LIST_BYTES
+    for name, entry in newest:
+        room -= weigh(entry.data) + 200
+        if room < 0:
+            break
+        said.append({"session": name} | to_snake(entry))
+    return await in_slices(spell({"logs": said[::-1]}))
+
+
+def _any(_: Logged) -> bool:
+    return True
+
+
+def _when(each: tuple[str, Logged]) -> str:
+    return each[1].timestamp

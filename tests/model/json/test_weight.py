@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpu_time import cpu_time
+from emceepee_trio.model.json.weight import beginning, cut, weigh
+from strategies import json_values
+
+
+def written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@given(json_values, st.integers(0, 40))
+def test_a_beginning_is_that_of_the_whole(value: Any, length: int) -> None:
+    assert beginning(value, length) == cut(written(value), length)
+
+
+@given(json_values)
+def test_a_value_weighs_about_what_it_is_long(value: Any) -> None:
+    length = len(written(value).encode("utf-8", "surrogatepass"))
+    assert length / 8 < weigh(value) <= 5 * length + 10
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**7, [{}] * 300_000, {str(n): n for n in range(10**5)}, "é" * 10**6]
+)
+def test_neither_takes_long(value: object) -> None:
+    assert cpu_time(lambda: weigh(value)) < 0.1
+    assert cpu_time(lambda: beginning(value, 1000)) < 0.02
+
+
+def test_what_is_json_only_to_us_has_a_weight_too() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    assert weigh([Text("x" * 1000)]) > 1000

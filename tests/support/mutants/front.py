@@ -1,0 +1,207 @@
+"""Bugs of what clients connect to, and of how their tools answer."""
+
+from __future__ import annotations
+
+from . import mutant
+
+FRONT = (
+    # Who may
+    mutant(
+        "the id of a session is enough, whoever names it",
+        "front/http.py",
+        " or session is None or session.principal != principal:\n",
+        " or session is None:\n",
+        "front/test_http.py::test_a_session_is_unknown_to_every_other_principal",
+    ),
+    mutant(
+        "a client that names no session of ours is not told to begin again",
+        "front/http.py",
+        '            raise Refused(404, "no such session; initialize a new one")\n',
+        '            raise Refused(400, "no such session; initialize a new one")\n',
+        "front/test_http.py::test_a_session_is_unknown_to_every_other_principal",
+    ),
+    mutant(
+        "a page from anywhere may call if it claims to come from here",
+        "web/security.py",
+        "        if host is None or not self._is_ours(host, _server(scope)):\n",
+        "        if host is None:\n",
+        "web/test_security.py::test_evil_that_calls_us_evil_may_not",
+    ),
+    # Sessions and their dispatchers
+    mutant(
+        "clients share the requests that are under way",
+        "front/handshake/clients.py",
+        "    _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)\n",
+        "    _exchanges: dict[RequestId, Exchange] = attrs.field(default={}, init=False)\n",
+        "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
+    ),
+    mutant(
+        "clients share a dispatcher",
+        "front/handshake/clients.py",
+        "        factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False\n",
+        "        default=trio.open_memory_channel[Any](BACKLOG), init=False\n",
+        "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
+    ),
+    mutant(
+        "calls end with the connection that has made them",
+        "front/handshake/clients.py",
+        "        self.front.give_up()\n        self.front.draining.set()\n        # No",
+        "        self.front.draining.set()\n        # No",
+        "front/handshake/test_rejoin.py::test_calls_in_flight_become_tasks_at_once",
+    ),
+    mutant(
+        "a client that only stopped waiting loses its call",
+        "front/mcp.py",
+        "        if _GAVE_UP.search(reason):\n",
+        "        if False:\n",
+        "front/test_cancellation.py::test_a_client_that_gave_up_finds_its_result_later",
+    ),
+    mutant(
+        "a session ends with the stream that listens to it",
+        "front/http.py",
+        "                    await copy(reader, send, is_primed=incarnation.is_primed)\n"
+        "        finally:\n            reader.close()\n\n\n",
+        "                    await copy(reader, send, is_primed=incarnation.is_primed)\n"
+        "        finally:\n            reader.close()\n"
+        '            self.manager.end(client.session, "closed")\n\n\n',
+        "front/handshake/test_clients.py::test_what_nobody_listens_to_waits_for_somebody",
+    ),
+    # Streams
+    mutant(
+        "the id of an event in a stream of somebody else leads to a stream",
+        "front/handshake/streams.py",
+        "        stream = self._streams.get(found[1]) if found else None\n",
+        "        stream = self._streams.get(found[1], self.standalone) if found else None\n",
+        "front/handshake/test_clients.py::test_an_id_of_another_session_is_refused",
+    ),
+    mutant(
+        "a stream that is taken over has two readers",
+        "front/handshake/stream.py",
+        "        self._generation += 1\n        self._live = True\n",
+        "        self._live = True\n",
+        "front/handshake/test_streams.py",
+    ),
+    mutant(
+        "what a reader writes after it was taken over counts as read",
+        "front/handshake/stream.py",
+        "        if self.is_current:  # else its successor writes it again, or has already\n",
+        "        if True:\n",
+        "front/handshake/test_streams.py",
+    ),
+    mutant(
+        "what a reader is about to read makes room",
+        "front/handshake/streams.py",
+        " if s.entries and not s.has_reader]\n",
+        " if s.entries]\n",
+        "front/handshake/test_streams.py",
+    ),
+    mutant(
+        "a message that was read counts as lost when it is evicted",
+        "front/handshake/streams.py",
+        "        if entry.number > stream.taken:\n            self._lost(1)\n",
+        "        self._lost(1)\n",
+        "front/handshake/test_streams.py",
+    ),
+    mutant(
+        "a writer waits for a reader that does not read, for ever",
+        "front/handshake/streams.py",
+        "        with trio.move_on_after(WRITER_PATIENCE):\n",
+        "        with trio.CancelScope():\n",
+        "front/handshake/test_streams.py::test_after_its_patience_only_the_slowest_reader_is_dropped",
+    ),
+    # Deliveries
+    mutant(
+        "events count as delivered when they are put into a stream, and not when that is written",
+        "front/handshake/clients.py",
+        "                cargo, exchange.loaded = _cargo(whole, exchange.loaded), None\n",
+        "                exchange.loaded = exchange.loaded.delivery.commit()\n",
+        "front/test_deliveries.py",
+    ),
+    mutant(
+        "events of a cancelled request are lost",
+        "front/mcp.py",
+        "            delivery.give_back()\n            await trio.sleep_forever()\n",
+        "            delivery.commit()\n            await trio.sleep_forever()\n",
+        "front/test_delivery_fates.py",
+    ),
+    mutant(
+        "events of an answer that nobody can come back for stay with it",
+        "front/handshake/streams.py",
+        "        if not stream.is_known:\n            stream.is_abandoned = True\n",
+        "        if False:\n            stream.is_abandoned = True\n",
+        "front/test_deliveries.py",
+    ),
+    mutant(
+        "a wait begins behind what happens before it sleeps",
+        "tools/activity.py",
+        "            await session.events.wait_news(since, cursor)\n",
+        "            await trio.lowlevel.checkpoint()\n"
+        "            await session.events.triggers.wait_after(feed.last)\n",
+        "front/test_delivery_fates.py",
+    ),
+    # What people see, and what they name
+    mutant(
+        "a newline of a peer is a line of the log",
+        "model/text/show.py",
+        'not (lines and point == ord("\\n"))',
+        'point != ord("\\n")',
+        "model/text/test_show.py",
+    ),
+    mutant(
+        "what turns the direction of text is shown as it is",
+        "model/text/show.py",
+        "(0x2028, 0x202E), ",
+        "(0x2028, 0x2029), ",
+        "model/text/test_show.py",
+    ),
+    mutant(
+        "a reload waits for the writer of a pipe",
+        "commands/serve.py",
+        "        sources.patience = 0\n",
+        "",
+        "commands/test_sources.py::test_a_daemon_whose_token_file_becomes_a_pipe_goes_on",
+    ),
+    mutant(
+        "a configuration that has gone is one without servers",
+        "commands/common/configuration.py",
+        "            options.config = default_path()\n",
+        "            pass\n",
+        "commands/test_sources.py::test_a_daemon_goes_on_with_what_it_had",
+    ),
+    mutant(
+        "what was not printed was a success",
+        "commands/common/output.py",
+        "    try:\n        sys.stdout.flush()\n",
+        "    return\n    try:\n        sys.stdout.flush()\n",
+        "commands/common/test_output.py::test_a_call_that_cannot_be_printed_is_no_success",
+    ),
+    # Time
+    mutant(
+        "a reader that stops reading keeps its connection",
+        "serving/connection.py",
+        "                    writing.deadline = min(now + SEND_PATIENCE, self.end())\n",
+        "                    writing.deadline = self.end()\n",
+        "serving/test_connection.py::test_a_reader_that_stops_reading_is_dropped",
+    ),
+    mutant(
+        "who waits for events keeps a daemon from ending",
+        "session/manager.py",
+        "            session.events.triggers.close()\n",
+        "            pass\n",
+        "front/test_sessions.py::test_at_drain_streams_and_waits_return_and_what_is_answered_goes_on",
+    ),
+    mutant(
+        "a client that reads no answers is read from for ever",
+        "front/stdio.py",
+        "isinstance(message, JSONRPCRequest) and len(unanswered) >= at_most:\n",
+        "message is not None and at_most < 0:\n",
+        "faults/test_counted.py::test_who_reads_no_answer_is_not_read_from",
+    ),
+    mutant(
+        "of two lengths of a request one is believed",
+        "serving/http1.py",
+        "            if len(lengths) + is_chunked > 1 or",
+        "            if len(lengths) > 1 or",
+        "serving/test_http1.py",
+    ),
+)

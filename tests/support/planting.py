@@ -1,0 +1,242 @@
+"""Plants known bugs, one at a time, and sees whether the tests that should catch them do.
+
+``python tests/support/planting.py [WORDS]``, or ``nox -s mutations``: all of them, or those in
+whose description one of the words is. Works on a copy of the package and its tests; with all of
+them it writes the table of ``docs/mutations.rst`` anew. Exits with 1 if a bug survived or could not
+be planted. The bugs are in ``mutants/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+
+import attrs
+
+from mutants import Mutant
+from mutants.backend import BACKEND
+from mutants.front import FRONT
+from mutants.peers import PEERS
+from mutants.session import SESSION
+from mutants.slow import SLOW
+from mutants.users import USERS
+
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS)
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "emceepee_trio"
+PAGE = ROOT / "docs" / "mutations.rst"
+COPIED = (PACKAGE, "tests", "pyproject.toml")
+
+GUARD = 120.0
+"""Seconds for the tests of one bug, of which many can only hang. Without it they take a few."""
+GOODBYE = 30.0
+"""Seconds for interrupted tests to end what they have started."""
+
+HEAD = """\
+Mutations
+=========
+
+Bugs that this program could have, most of which others had, and the test that fails of each.
+``nox -s mutations`` plants them one at a time in a copy of the package, runs the tests that should
+catch them, and writes this table; a bug that survives is an error. They are in
+``tests/support/mutants``.
+
+.. list-table::
+   :header-rows: 1
+   :widths: 45 20 35
+
+   * - Bug
+     - Planted in
+     - Caught by
+"""
+
+
+class Fate(Enum):
+    CAUGHT = "caught"
+    SURVIVED = "SURVIVED"
+    BROKEN = "BROKEN"
+    """Nothing can be said: it could not be planted, or its tests do not run."""
+
+
+@attrs.frozen
+class Outcome:
+    mutant: Mutant
+    fate: Fate
+    by: str
+    """The test that failed, or why there is none."""
+
+
+def planted(mutant: Mutant, read: Callable[[str], str]) -> dict[str, str]:
+    """Each file that has a piece of the bug, with it.
+
+    Raises:
+        ValueError: what is to be replaced is not there exactly once.
+    """
+    found: dict[str, str] = {}
+    for file, old, new in mutant.pieces():
+        source = found.get(file) or read(file)
+        if (count := source.count(old)) != 1:
+            raise ValueError(f"its piece of {file} is there {count} times")
+        found[file] = source.replace(old, new)
+    return found
+
+
+@attrs.frozen
+class Copy:
+    """Of the package and its tests; every process that tests start finds this one."""
+
+    root: Path
+
+    @classmethod
+    def make(cls, root: Path) -> Copy:
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / name, root / name, ignore=ignored)
+            else:
+                shutil.copy(ROOT / name, root / name)
+        return cls(root)
+
+    def run(self, *command: str, guard: float) -> tuple[int | None, str]:
+        """Exit code, None if it took too long, and what it said; nothing of it is left."""
+        environment = os.environ | {
+            # Before what is installed. Children that get no environment of ours find it in the
+            # folder they start in.
+            "PYTHONPATH": str(self.root),
+            "PYTHONDONTWRITEBYTECODE": "1",  # a file may change twice within a tick of its clock
+            "TMPDIR": str(self.root),
+        }
+        with subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=guard)
+                return process.returncode, said
+            except subprocess.TimeoutExpired:
+                said = _end(process)
+                return None, said
+            finally:
+                _signal(process.pid, signal.SIGKILL)
+
+    def pytest(self, tests: Iterable[str], guard: float) -> tuple[int | None, str]:
+        chosen = [f"tests/{test}" for test in tests]
+        quietly = ("-q", "-x", "--tb=no", "-p", "no:randomly", "-p", "no:cacheprovider")
+        same = "--hypothesis-seed=0"  # what is caught shall not depend on chance
+        return self.run(sys.executable, "-P", "-m", "pytest", *quietly, same, *chosen, guard=guard)
+
+    def is_used(self) -> bool:
+        code, said = self.run(
+            *(sys.executable, "-P", "-c", f"import {PACKAGE}; print({PACKAGE}.__file__)"),
+            guard=GUARD,
+        )
+        return code == 0 and Path(said.strip()).is_relative_to(self.root)
+
+    def _write(self, sources: Mapping[str, str]) -> None:
+        for file, source in sources.items():
+            (self.root / PACKAGE / file).write_text(source)
+
+    def fate_of(self, mutant: Mutant) -> Outcome:
+        package = self.root / PACKAGE
+        try:
+            with_bug = planted(mutant, lambda file: (package / file).read_text())
+            for file, source in with_bug.items():
+                compile(source, file, "exec")
+        except (ValueError, SyntaxError) as error:
+            return Outcome(mutant, Fate.BROKEN, str(error))
+        right = {file: (package / file).read_text() for file in with_bug}
+        self._write(with_bug)
+        try:
+            code, said = self.pytest(mutant.tests, GUARD)
+        finally:
+            self._write(right)
+        failed = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", said, re.MULTILINE)
+        match code:
+            case 0:
+                return Outcome(mutant, Fate.SURVIVED, "")
+            case None:
+                return Outcome(mutant, Fate.CAUGHT, f"{mutant.tests[0]}, which hangs")
+            case 1 if failed is not None:
+                return Outcome(mutant, Fate.CAUGHT, failed[1].partition("[")[0])
+            case _:
+                return Outcome(mutant, Fate.BROKEN, said)
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    """Let it end its own children, and then whatever is left of its group."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=GOODBYE)[0]
+    except subprocess.TimeoutExpired:
+        _signal(process.pid, signal.SIGKILL)
+        return process.communicate()[0]
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        pass
+
+
+def outcomes(mutants: Sequence[Mutant]) -> Iterator[Outcome]:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy.make(Path(folder))
+        if not copy.is_used():
+            sys.exit("tests would not use the copy")
+        tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
+        code, said = copy.pytest(tests, guard=10 * GUARD)
+        if code != 0:
+            sys.exit(f"without any bug these tests fail:\n{said}")
+        yield from map(copy.fate_of, mutants)
+
+
+def page(found: Iterable[Outcome]) -> str:
+    rows = (
+        f"   * - {outcome.mutant.bug}\n     - ``{outcome.mutant.file}``\n     - {_shown(outcome)}\n"
+        for outcome in found
+    )
+    return HEAD + "".join(rows)
+
+
+def _shown(outcome: Outcome) -> str:
+    if outcome.fate is not Fate.CAUGHT:
+        return f"**{outcome.fate.value}**"
+    file, _, test = outcome.by.partition("::")
+    name = test.removesuffix("::runTest").rpartition("::")[2]  # of a machine, its class
+    return f"``{file}``" + (f": {name.removeprefix('test_').replace('_', ' ')}" if name else "")
+
+
+def main(words: Sequence[str]) -> int:
+    chosen = [m for m in ALL if not words or any(word in m.bug for word in words)]
+    found = []
+    for outcome in outcomes(chosen):
+        found.append(outcome)
+        print(f"{outcome.fate.value:8}  {outcome.mutant.bug}  ({outcome.by})", flush=True)
+    if not words:
+        PAGE.write_text(page(found))
+    return any(outcome.fate is not Fate.CAUGHT for outcome in found)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="of descriptions of bugs")
+    sys.exit(main(parser.parse_args().words))

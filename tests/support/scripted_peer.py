@@ -1,0 +1,145 @@
+"""The other end of a backend's transport, in memory: says what its test wants."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio
+import attrs
+import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+
+from emceepee_trio.backend.children.process import Exit
+from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.http.transport import SESSION_GONE, HttpTransport
+from emceepee_trio.config import Server
+from emceepee_trio.model.json.intake import Measure
+
+Item = SessionMessage | Exception
+
+
+@attrs.define(eq=False)
+class Child:
+    """As much of a process as a backend looks at."""
+
+    pid: int
+    started_at: float = attrs.field(factory=time.time)
+    exit: Exit | None = None
+    failure: str | None = None
+    patience: float = 0
+
+
+@attrs.define(eq=False)
+class Peer:
+    """The other end of one transport."""
+
+    child: Child | None
+    http: HttpTransport | None
+    says: MemoryObjectSendStream[Item]
+    hears: MemoryObjectReceiveStream[SessionMessage]
+    is_well: bool = True
+    greets: bool = True
+    is_open: bool = True
+    greeted: bool = False
+    requests: dict[int, dict[str, Any]] = attrs.field(factory=dict)
+    """Those without an answer, by id."""
+
+    async def listen(self) -> None:
+        async for item in self.hears:
+            self.hear(item.message.model_dump(by_alias=True, exclude_unset=True))
+
+    def hear(self, message: dict[str, Any]) -> None:
+        if "id" not in message:
+            return
+        self.requests[message["id"]] = message
+        if message["method"] == "initialize" and self.greets:
+            self.greet(kindly=True)
+        # Else a question of its health, or a wish that is repeated.
+        if message["method"] not in {"initialize", "tools/call"} and self.is_well:
+            self.answer(message["id"], {})
+
+    def say(self, message: dict[str, Any]) -> bool:
+        """Whether it could be said."""
+        parsed: JSONRPCMessage = jsonrpc_message_adapter.validate_python(message)
+        self.says.send_nowait(SessionMessage(parsed))
+        return True
+
+    def answer(self, request_id: int, result: dict[str, Any]) -> None:
+        self.requests.pop(request_id, None)
+        self.say({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+    def refuse(self, request_id: int, message: str = "refused") -> None:
+        self.requests.pop(request_id, None)
+        error = {"code": -32000, "message": message}
+        self.say({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+    def greet(self, *, kindly: bool) -> None:
+        (hello,) = self.of("initialize")
+        if kindly:
+            self.greeted = True
+            info = {"name": "scripted", "version": "0"}
+            version = "2025-11-25"
+            result = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
+            self.answer(hello, result)
+        else:
+            self.refuse(hello)
+
+    def end(self) -> None:
+        """The process crashes, or the stream ends."""
+        if self.child is not None:
+            self.child.exit = Exit(1, None)
+        self.says.close()
+
+    async def forget(self) -> None:
+        """The session that there was; each who calls is told that nothing ran, one by one."""
+        assert self.http is not None
+        assert self.http.on_over is not None
+        self.http.session_gone = True
+        self.http.on_over(SESSION_GONE)
+        for request_id in [*self.requests]:
+            await trio.lowlevel.checkpoint()
+            self.http.not_run.add(request_id)
+            self.refuse(request_id)
+
+    def of(self, method: str) -> list[int]:
+        return [i for i, r in self.requests.items() if r["method"] == method]
+
+    @property
+    def calls(self) -> dict[int, str]:
+        """Keys of those without an answer."""
+        return {i: self.requests[i]["params"]["name"] for i in self.of("tools/call")}
+
+
+P = TypeVar("P", bound=Peer)
+
+
+@asynccontextmanager
+async def open_peer(
+    server: Server, pid: int, new: Callable[..., P]
+) -> AsyncGenerator[tuple[P, Streams]]:
+    """A transport, and who listens at its other end: what *new* makes of the fields of a peer."""
+    says, reads = anyio.create_memory_object_stream[Item](1000)
+    writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
+    child = http = None
+    if server.transport == "stdio":
+        child = Child(pid)
+    else:
+        said, _ = trio.open_memory_channel[SessionMessage](0)
+        http = HttpTransport(server, "s", Measure(1000, 1000), restricted=False, said=said)
+    peer = new(child, http, says, hears)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.listen)
+        try:
+            yield peer, Streams(reads, writes, process=child, http=http)  # type: ignore[arg-type]  # a scripted one
+        finally:
+            peer.is_open = False
+            if child is not None and child.exit is None:
+                child.exit = Exit(0, None)
+            for end in (says, reads, writes, hears):
+                end.close()
+            nursery.cancel_scope.cancel("closed")
