@@ -41,6 +41,8 @@ PATH = "/mcp"
 class Client:
     """One keep-alive connection, one session."""
 
+    era = "2025-11-25"
+
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -54,11 +56,13 @@ class Client:
             self.session = f"Mcp-Session-Id: {found[1].decode()}\r\n"
         self.post({"method": "notifications/initialized"})
 
-    def call(self, name: str, arguments: dict[str, Any]) -> float:
+    def ask(self, method: str, **params: Any) -> bytes:
         self.last += 1
-        params = {"name": name, "arguments": arguments}
+        return self.post({"id": self.last, "method": method, "params": params})
+
+    def call(self, name: str, arguments: dict[str, Any]) -> float:
         started = time.perf_counter()
-        answer = self.post({"id": self.last, "method": "tools/call", "params": params})
+        answer = self.ask("tools/call", name=name, arguments=arguments)
         took = time.perf_counter() - started
         if b"hello" not in answer:
             sys.exit(f"no echo from {PATH}: {answer[:500]!r}")
@@ -69,7 +73,7 @@ class Client:
         self.socket.sendall(
             f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
             "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-            f"MCP-Protocol-Version: 2025-11-25\r\n{self.session}"
+            f"MCP-Protocol-Version: {self.era}\r\n{self.session}"
             f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
@@ -151,7 +155,7 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def server(command: list[str], port: int) -> Iterator[None]:
+def server(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
     """A server that listens on *port*, ended by its id."""
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as process:
@@ -162,7 +166,7 @@ def server(command: list[str], port: int) -> Iterator[None]:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                     break
                 time.sleep(0.05)
-            yield
+            yield process
         finally:
             process.terminate()
             process.wait()
