@@ -88,7 +88,7 @@ async def open_daemon(
         "listening": list(map(str, sockets)),
     }
 
-    with slow_steps(time.thread_time) as slow:
+    with slow_steps(time.perf_counter, time.thread_time) as slow:
 
         def said() -> dict[str, Any]:
             return {**about, "ready": is_ready(), "slow_steps": slow.to_json()}

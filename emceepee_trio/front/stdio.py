@@ -97,7 +97,10 @@ async def serve_stdio(config: Config, state: Path | None = None) -> bool:
     """
     pipes = _Pipes()
     ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    with trio.open_signal_receiver(*ends) as signals, slow_steps(time.thread_time):
+    with (
+        trio.open_signal_receiver(*ends) as signals,
+        slow_steps(time.perf_counter, time.thread_time),
+    ):
         session = None
         async with open_sessions(config, state) as manager:
             async with trio.open_nursery() as nursery:

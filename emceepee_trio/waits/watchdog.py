@@ -1,9 +1,12 @@
 """How long each task keeps all others waiting: the time of every step between two checkpoints.
 
 What counts is the time that the processor spent on a step, not the clock: a busy machine makes
-every step long, and none of them slow. Collections of garbage but those of the youngest objects
-look at what everybody has made, so they are taken off the step in which they happen, and counted
-by themselves: all wait for them just as well.
+every step long, and none of them slow. To ask for that time is dear, so the clock is looked at
+first: what took little of it took no more of the processor.
+
+Collections of garbage but those of the youngest objects look at what everybody has made, so they
+are taken off the step in which they happen, and counted by themselves: all wait for them just as
+well.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from ..config.bounds import LONG_STEP_MS, SLOW_STEP_MS
 
 COLLECTION = "garbage collection"
 """What stands in place of a task where it was nobody's step."""
+
+FRESH = 0.005
+"""Seconds of the clock for which it is good enough to know what the processor had spent."""
 
 _OURS = __name__.partition(".")[0] + "."
 
@@ -48,11 +54,16 @@ class Watchdog(Instrument):
 
     threshold: float
     clock: Callable[[], float]
+    """Seconds, of which the processor spends no more than pass."""
+    spent: Callable[[], float]
     """Seconds that the processor has spent on the calling thread."""
     tell: Callable[[Step], None]
     """Called between two steps."""
+    _looked: float = attrs.field(init=False)
+    """When we asked what the processor had spent; that in which we are made began unseen."""
+    _had_spent: float = attrs.field(init=False)
     _since: float = attrs.field(init=False)
-    """When this step began. That in which we are made began unseen."""
+    """When this step began."""
     _collecting: float = attrs.field(default=0.0, init=False)
     _collected: float = attrs.field(default=0.0, init=False)
     """Seconds of this step."""
@@ -60,19 +71,31 @@ class Watchdog(Instrument):
     """Those not told of yet: a collection may come in the middle of anything, also of telling."""
 
     def __attrs_post_init__(self) -> None:
-        self._since = self.clock()
+        self._look(self.clock())
+
+    def _look(self, now: float) -> None:
+        self._since = self._looked = now
+        self._had_spent = self.spent()
 
     def before_task_step(self, task: Task) -> None:
         self._collected = 0.0
-        self._since = self.clock()
+        self._since = now = self.clock()
+        if now - self._looked >= min(FRESH, self.threshold / 4):
+            self._look(now)
 
     def after_task_step(self, task: Task) -> None:
-        seconds = self.clock() - self._since - self._collected
-        if seconds >= self.threshold:
-            kind, file = task.coro.__qualname__, task.coro.cr_code.co_filename
-            self.tell(Step(kind, task.name, seconds, _where(task), file))
+        if self.clock() - self._since >= self.threshold:
+            # Others may have had all of the time between our look and its begin.
+            before = self._since - self._looked
+            seconds = self.spent() - self._had_spent - before - self._collected
+            if seconds >= self.threshold:
+                self._tell_of(task, seconds)
         while self._collections:
             self.tell(Step(COLLECTION, COLLECTION, self._collections.pop(), "", ""))
+
+    def _tell_of(self, task: Task, seconds: float) -> None:
+        kind, file = task.coro.__qualname__, task.coro.cr_code.co_filename
+        self.tell(Step(kind, task.name, seconds, _where(task), file))
 
     @contextmanager
     def collections(self) -> Generator[None]:
@@ -88,9 +111,9 @@ class Watchdog(Instrument):
         if info["generation"] == 0:
             return
         if phase == "start":
-            self._collecting = self.clock()
+            self._collecting = self.spent()
             return
-        seconds = self.clock() - self._collecting
+        seconds = self.spent() - self._collecting
         if trio.lowlevel.in_trio_task():  # which no other thread is
             self._collected += seconds
         if seconds >= self.threshold:
@@ -129,10 +152,10 @@ class SlowSteps:
 
 
 @contextmanager
-def slow_steps(clock: Callable[[], float]) -> Generator[SlowSteps]:
-    """Of the run of trio that we are in, while the block is; *clock* as in `Watchdog`."""
+def slow_steps(clock: Callable[[], float], spent: Callable[[], float]) -> Generator[SlowSteps]:
+    """Of the run of trio that we are in, while the block is; the clocks as in `Watchdog`."""
     slow = SlowSteps()
-    watchdog = Watchdog(SLOW_STEP_MS / 1000, clock, slow.tell)
+    watchdog = Watchdog(SLOW_STEP_MS / 1000, clock, spent, slow.tell)
     trio.lowlevel.add_instrument(watchdog)
     with watchdog.collections():
         try:

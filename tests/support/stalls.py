@@ -46,7 +46,7 @@ def every_run_watched(*, excused: bool) -> Generator[None]:
         if is_ours(step):
             stalls.append(step)
 
-    watchdog = Watchdog(LONG_STEP_MS / 1000, time.thread_time, notice)
+    watchdog = Watchdog(LONG_STEP_MS / 1000, time.perf_counter, time.thread_time, notice)
     usual, before = _run.setup_runner, (_excused, _stalls)
 
     def setup(
@@ -93,7 +93,7 @@ def steps_measured() -> Generator[Callable[[], float]]:
         if is_ours(step):
             longest = max(longest, step.seconds)
 
-    watchdog = Watchdog(0.001, time.thread_time, notice)
+    watchdog = Watchdog(0.001, time.perf_counter, time.thread_time, notice)
     trio.lowlevel.add_instrument(watchdog)
     with watchdog.collections():
         try:

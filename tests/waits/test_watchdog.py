@@ -12,26 +12,35 @@ import trio.testing
 from emceepee_trio import logs
 from emceepee_trio.config.bounds import LONG_STEP_MS, SLOW_STEP_MS
 from emceepee_trio.logs.frequency import EVERY, Often
-from emceepee_trio.waits.watchdog import COLLECTION, SlowSteps, Step, Watchdog, slow_steps
+from emceepee_trio.waits.watchdog import COLLECTION, FRESH, SlowSteps, Step, Watchdog, slow_steps
 
 
 class Processor:
-    """A clock of a thread that goes when somebody works."""
+    """A clock of a thread that goes when somebody works, and one that goes for others, too."""
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self.now = self.used = 0.0
+        self.asked = 0
 
-    def __call__(self) -> float:
-        return self.spent
+    def clock(self) -> float:
+        return self.now
+
+    def spent(self) -> float:
+        self.asked += 1
+        return self.used
 
     def work(self, seconds: float) -> None:
-        self.spent += seconds
+        self.used += seconds
+        self.now += seconds
+
+    def work_for_others(self, seconds: float) -> None:
+        self.now += seconds
 
 
 @contextmanager
 def watched(processor: Processor) -> Generator[list[Step]]:
     found: list[Step] = []
-    watchdog = Watchdog(0.1, processor, found.append)
+    watchdog = Watchdog(0.1, processor.clock, processor.spent, found.append)
     trio.lowlevel.add_instrument(watchdog)
     with watchdog.collections():
         yield found
@@ -51,6 +60,34 @@ async def test_a_step_ends_at_a_checkpoint() -> None:
         await trio.lowlevel.checkpoint()
     (step,) = found
     assert step.seconds == pytest.approx(0.12)
+
+
+async def test_what_others_have_of_the_processor_makes_no_step_slow() -> None:
+    processor = Processor()
+    with watched(processor) as found:
+        await trio.lowlevel.checkpoint()
+        processor.work_for_others(10)
+        processor.work(0.05)
+        await trio.lowlevel.checkpoint()
+        assert not found
+        processor.work_for_others(10)
+        processor.work(0.2)
+        await trio.lowlevel.checkpoint()
+    (step,) = found
+    assert step.seconds == pytest.approx(0.2)
+
+
+async def test_short_steps_ask_for_no_time_of_the_processor() -> None:
+    processor = Processor()
+    with watched(processor) as found:
+        for _ in range(100):
+            await trio.lowlevel.checkpoint()
+            processor.work(0.00004)
+        assert processor.asked == 1
+        processor.work(0.2)
+        await trio.lowlevel.checkpoint()
+    (step,) = found
+    assert 0.2 - FRESH <= step.seconds <= 0.2 + 0.00004
 
 
 async def busy(processor: Processor) -> None:
@@ -151,7 +188,7 @@ def test_slow_ones_are_counted_and_long_ones_are_logged(
 async def test_a_run_is_watched_as_long_as_its_block() -> None:
     processor = Processor()
     processor.work(1)
-    with slow_steps(processor) as slow:
+    with slow_steps(processor.clock, processor.spent) as slow:
         await trio.lowlevel.checkpoint()
         assert slow.count == 0
         processor.work(1)

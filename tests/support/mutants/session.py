@@ -196,8 +196,8 @@ SESSION = (
     mutant(
         "steps of a task are measured from its first one",
         "waits/watchdog.py",
-        "        self._collected = 0.0\n        self._since = self.clock()\n",
-        "        self._collected = 0.0\n",
+        "        self._since = now = self.clock()\n",
+        "        now = self.clock()\n",
         "waits/test_watchdog.py",
     ),
     mutant(
