@@ -29,7 +29,6 @@ from mcp.shared.inbound import (
     mcp_param_headers,
     x_mcp_header_map,
 )
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
@@ -44,6 +43,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from ..http.posts import Post, as_post
 from ..http.transport import HttpTransport
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, working_for
+from .sdk import Dispatcher
 from .witness import BrokeOff, NotRun, Unanswered, Witness
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
@@ -90,7 +90,7 @@ class Negotiated:
 class Client:
     """Callable from any task; its lifetime belongs to `connect.open_client`."""
 
-    dispatcher: JSONRPCDispatcher[Any]
+    dispatcher: Dispatcher
     callbacks: Callbacks
     negotiated: Negotiated
     witness: Witness
@@ -168,8 +168,7 @@ class Client:
     ) -> dict[str, Any]:
         request_id = next(self._ids)
         body, options = self._envelope(method, dict(params or {}), tool)
-        # The dispatcher's own courtesy is a shielded write of up to five seconds.
-        options |= {"request_id": request_id, "cancel_on_abandon": False}
+        options["request_id"] = request_id
         if on_progress is not None:
             body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
             self.callbacks.progress[request_id] = on_progress
@@ -214,7 +213,7 @@ class Client:
         """
         method = "server/discover" if self.negotiated.is_modern else "ping"
         body, options = self._envelope(method, {}, None)
-        options |= {"request_id": next(self._ids), "cancel_on_abandon": False}
+        options["request_id"] = next(self._ids)
         with trio.move_on_after(CHECK):
             try:
                 await self.dispatcher.send_raw_request(method, body or None, options)

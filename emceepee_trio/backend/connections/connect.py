@@ -17,7 +17,6 @@ import attrs
 import trio
 from mcp import MCPError
 from mcp.shared.dispatcher import CallOptions
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, JSONRPCError, JSONRPCResponse
 from mcp_types.version import (
@@ -37,6 +36,7 @@ from ..http.transport import HttpTransport, open_http
 from ..shared import Era, Shared
 from .callbacks import Callbacks, Over
 from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, modern_meta
+from .sdk import Dispatcher
 from .witness import Unanswered, Witness
 
 PROBE = 2.0
@@ -139,7 +139,7 @@ async def _open_connection(
         on_streams(streams)
         witness = Witness(over)
         reads, writes = _Reads(streams.reads, witness), _Writes(streams.writes, over)
-        dispatcher = JSONRPCDispatcher[Any](reads, writes)
+        dispatcher = Dispatcher(reads, writes)
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
             negotiated = await _negotiate(_Asking(dispatcher, witness), era, streams.process)
@@ -158,7 +158,7 @@ async def _open_connection(
 
 
 async def _run_dispatcher(  # noqa: ASYNC128 - the dispatcher says when it has started
-    dispatcher: JSONRPCDispatcher[Any],
+    dispatcher: Dispatcher,
     callbacks: Callbacks,
     *,
     task_status: trio.TaskStatus[None],
@@ -277,13 +277,13 @@ class _Writes:
 class _Asking:
     """Requests before there is a client."""
 
-    _dispatcher: JSONRPCDispatcher[Any]
+    _dispatcher: Dispatcher
     _witness: Witness
     _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     async def ask(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
         request_id = next(self._ids)
-        options: CallOptions = {"request_id": request_id, "cancel_on_abandon": False}
+        options: CallOptions = {"request_id": request_id}
         if headers:
             options["headers"] = {name.replace("_", "-"): text for name, text in headers.items()}
         with self._witness.asking(request_id):

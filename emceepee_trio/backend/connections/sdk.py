@@ -2,7 +2,7 @@
 
 All of it is here, each with its reason, so that an upgrade is a look at one page.
 ``tests/test_foundations.py`` asserts each, since most would break in silence: a bound that no
-longer holds says nothing. Knows nothing of ours.
+longer holds says nothing. Of ours it knows how to wait, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,9 +11,18 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+import anyio
 import httpx2
+from mcp import MCPError
 from mcp.shared._httpx_utils import next_request_within_origin
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import ClientMessageMetadata
+from mcp_types import CONNECTION_CLOSED, ErrorData, JSONRPCRequest
+
+from ...waits.slot import Slot
 
 # Habits, which have no name:
 # - Each message is sent in the context of whoever handed it over (`posts.posting`). Without that a
@@ -21,8 +30,6 @@ from mcp.shared._httpx_utils import next_request_within_origin
 # - Every request goes through `send` of the client that its transport was given (`http._Client`),
 #   with `stream=True` and its event hooks, and what is read is the `stream` of the response, which
 #   a hook may replace (`posts.Body`). Without that no body has a bound.
-# - The dispatcher takes `request_id` and `cancel_on_abandon` of `CallOptions` at their word. Or
-#   nobody would know which call progress is of, and each would be cancelled twice.
 # - The old transport raises a RuntimeError if its stream ends before it names an endpoint, and
 #   nothing else does in there (`http._open_sse`).
 # - The dispatcher leaves the stream that it reads before it fails the calls for that
@@ -64,3 +71,57 @@ def is_followed(response: httpx2.Response) -> bool:
     Their rule is their own: it depends on origin, method and userinfo.
     """
     return next_request_within_origin(response) is not None
+
+
+class _Answer(Slot[dict[str, Any] | ErrorData]):
+    """What the dispatcher finds in its table for a request of ours."""
+
+    on_progress: None = None
+
+    @property
+    def send(self) -> _Answer:
+        return self
+
+    def send_nowait(self, outcome: dict[str, Any] | ErrorData) -> None:
+        self.set(outcome)
+
+
+class Dispatcher(JSONRPCDispatcher[Any]):
+    """The SDK's, whose requests are no more than an entry in its table.
+
+    Its own take a span, two scopes and a pair of streams each. Ours have an id of their own, no
+    timeout and no handler of progress, and whoever gives one up says so to the peer.
+    """
+
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Any,
+        opts: CallOptions | None = None,
+        *,
+        _related_request_id: object = None,
+    ) -> dict[str, Any]:
+        options = opts or {}
+        if self._closed:
+            raise _closed()
+        number, headers = options["request_id"], options.get("headers")
+        answer = _Answer()
+        self._pending[number] = answer  # type: ignore[assignment]  # as much of one as is used
+        given = {"params": params} if params else {}
+        message = JSONRPCRequest(jsonrpc="2.0", id=number, method=method, **given)
+        try:
+            try:
+                about = ClientMessageMetadata(headers=headers) if headers else None
+                await self._write(message, about)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                raise _closed() from None
+            outcome = await answer.wait_result()
+        finally:
+            self._pending.pop(number, None)
+        if isinstance(outcome, ErrorData):
+            raise MCPError(code=outcome.code, message=outcome.message, data=outcome.data)
+        return outcome
+
+
+def _closed() -> MCPError:
+    return MCPError(code=CONNECTION_CLOSED, message="Connection closed")
