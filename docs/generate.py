@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from emceepee_trio.backend.lifecycle import TODO
 from emceepee_trio.config import reference_rst
+from emceepee_trio.model.states import BACKEND, BackendState
 from emceepee_trio.tools import all_tools
 from emceepee_trio.tools.common.registry import Tool
 
@@ -70,7 +72,25 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "anything"))
 
 
+def lifecycle_rst() -> str:
+    """Each state of a backend: what there is to do, and where what can happen leads."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 15 30 55", ""]
+    lines += [
+        "   * - State",
+        "     - What its task does",
+        "     - What happens, and where it leads",
+    ]
+    for state in BackendState:
+        todo = TODO[state]
+        lines += [f"   * - ``{state.value}``", f"     - {todo.name.lower()} {todo.value}"]
+        arrows = [arrow for arrow in BACKEND.steps if arrow.source is state]
+        said = [f"| {arrow.cause}: ``{arrow.target.value}``" for arrow in arrows]
+        lines.append("     - " + "\n       ".join(said or ["nothing"]))
+    return "\n".join(lines)
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
+    "architecture.rst": lifecycle_rst,
     "configuration.rst": reference_rst,
     "tools.rst": tools_rst,
 }

@@ -438,7 +438,7 @@ PLANTS = [
     Plant(connect, "_initialize", a_connection, "server_connection_crashed"),
     Plant(backend.Backend, "connected", a_connection, "server_connection_crashed"),
     Plant(client.Client, "deliver_outbox", a_connection, "server_connection_crashed"),
-    Plant(link.Link, "_tell_of_process", a_connection, "server_connection_crashed"),
+    Plant(link.Link, "_end_of_child", a_connection, "server_connection_crashed"),
     Plant(backend.Backend, "_tell_plan", a_lost_connection, "backend_crashed"),
     Plant(backend, "Link", a_lost_connection, "backend_crashed"),
     Plant(comeback.Comeback, "_find_out", a_lost_connection, "comeback_crashed"),

@@ -54,6 +54,9 @@ FORBIDDEN = {
     "serving": {"mcp", "mcp_types"},
 }
 
+# Of layers that are not: what decides, beside what does it.
+PURE = ("backend.lifecycle", "backend.retries")
+
 PRINTERS = {"cli", "commands"}
 FINDERS = {"cli"}
 
@@ -145,6 +148,17 @@ def test_the_package_keeps_to_its_layers() -> None:
 def test_no_room_is_crowded() -> None:
     rooms = [path.parent for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
     assert [str(room) for room in {*rooms} if rooms.count(room) > 12] == []
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_what_decides_knows_no_clock_and_waits_for_nothing(module: str) -> None:
+    path = SOURCE.joinpath(*module.split(".")).with_suffix(".py")
+    package = f"{NAME}.{module.rpartition('.')[0]}"
+    found = {
+        name.partition(".")[0]
+        for name in imports(ast.parse(path.read_text()), package, known=set())
+    }
+    assert found.isdisjoint(CLOCKS_AND_IO)
 
 
 def test_the_package_under_test_is_the_one_that_was_read() -> None:

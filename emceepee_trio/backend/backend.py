@@ -1,16 +1,17 @@
 """Keeping one backend of one session connected.
 
-:class:`Backend` is the loop: connect, notice the loss, wait, connect again. Each connection is a
-:class:`Link` with a task of its own that opens and closes it. There is one current client at a
-time. Everything that happens is published synchronously by whoever notices it, so a call that
-fails for a lost connection finds the loss already told.
+:class:`Backend` is a nursery in which connections live, each a :class:`Link` with a task of its
+own that opens and closes it. What happens to them is fed into a :class:`Lifecycle`, which decides;
+what that says is done and published, synchronously, by whoever noticed: a call that fails for a
+lost connection finds the loss already told. There is one current client at a time.
 """
 
 from __future__ import annotations
 
-import math
+import random
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
 
 import attrs
 import trio
@@ -19,20 +20,23 @@ from .. import logs
 from ..config import Config, Lacking, Server
 from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError, internal
 from ..model import events
-from ..model.states import BACKEND, BackendState, step
+from ..model.json.intake import Measure
+from ..model.states import BackendState, Cause
 from ..waits.firewall import Firewall, begin
 from ..waits.slot import Slot
 from .catalogue.catalog import Catalog, Entries, List
 from .catalogue.knowledge import Knowledge
 from .catalogue.memory import Remembered
 from .children.process import PATIENCE, Exit, Process
+from .chores import Chores
 from .comeback import Comeback, Lost
-from .connections.callbacks import Host, Params
+from .connections.callbacks import Callbacks, Host, Params
 from .connections.client import Client, Negotiated
 from .connections.failures import Failure
 from .connections.health import Health
 from .connections.witness import NotRun
-from .link import IDLE, RECONNECT, Link
+from .lifecycle import RECONNECT, Events, Lifecycle, Todo
+from .link import Link
 from .retries import Retries
 from .shared import Shared
 from .uses import Uses
@@ -54,13 +58,14 @@ class Backend:
     restricted: bool
     """Whether ``policy.network`` holds for it; a change counts from the next connection."""
     once: bool = False
-    """A try that fails is the last one; for servers that are only added if they work."""
+    """A try that fails before one has worked is the last one; for servers that are only added if
+    they work."""
     principal: str = ""
     """For whom it is connected."""
     on_demand: bool = False
     """Connected only when it is needed, whatever its entry says."""
     catalog: Catalog = attrs.field(init=False)
-    state: BackendState = attrs.field(default=BackendState.NOT_CONNECTED, init=False)
+    life: Lifecycle[Link] = attrs.field(init=False)
     client: Client | None = attrs.field(default=None, init=False)
     connected_at: float | None = attrs.field(default=None, init=False)
     idle_since: float | None = attrs.field(default=None, init=False)
@@ -69,7 +74,6 @@ class Backend:
     last_error: str | None = attrs.field(default=None, init=False)
     last_process: tuple[int, float, Exit] | None = attrs.field(default=None, init=False)
     """Pid, start and end of the child that ran last."""
-    retries: Retries = attrs.field(init=False)
     health: Health = attrs.field(init=False)
     lost_with: Lost = attrs.field(factory=Lost, init=False)
     """What went with the last connection."""
@@ -78,16 +82,9 @@ class Backend:
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
     wishes: Wishes = attrs.field(init=False)
     uses: Uses = attrs.field(factory=Uses, init=False)
-    _leaving: str | None = attrs.field(default=None, init=False)
-    _link: Link | None = attrs.field(default=None, init=False)
-    """The connection, or the try to make one."""
-    _beside: Link | None = attrs.field(default=None, init=False)
-    """A try to replace a connection that works."""
+    _chores: Chores | None = attrs.field(default=None, init=False)
+    """Of the last connection that worked."""
     _links: trio.Nursery | None = attrs.field(default=None, init=False)
-    _before: Link | None = attrs.field(default=None, init=False)
-    """The connection that was lost last."""
-    _is_restarting: bool = attrs.field(default=False, init=False)
-    """So it was told."""
     _try: Slot[Client] = attrs.field(factory=Slot, init=False)
     """The try that is under way, or the next one."""
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -104,126 +101,123 @@ class Backend:
         )
         self.wishes = Wishes(self.server.name, self.session)
         is_program = self.server.transport == "stdio"
-        self.retries = Retries(self.server.restart if is_program else self.server.reconnect)
+        self.life = Lifecycle(
+            self.server.name,
+            is_program,
+            self.on_demand or self.server.start == "lazy",
+            Retries(self.server.restart if is_program else self.server.reconnect, random.random),
+            self.once,
+        )
         self.health = Health(
             self.config.health.interval_ms / 1000, not is_program, self.wall, self._health_changed
         )
         if self.server.disabled:
-            self.state = BackendState.DISABLED
+            self.life.happens(Cause.DISABLED)
         elif self.knowledge.recall():
-            self._rest()
+            self.life.happens(Cause.RECALLED)
+            self._begin_to_wait()
         if isinstance(self.server, Lacking):
             self.last_error = f"disabled: {self.server.lacks}"
+
+    @property
+    def state(self) -> BackendState:
+        return self.life.state
+
+    @property
+    def retries(self) -> Retries:
+        return self.life.tries
+
+    @property
+    def who(self) -> dict[str, Any]:
+        """For the log."""
+        return {"session": self.session, "server": self.server.name}
 
     async def run(self) -> None:
         """The connection task; lives until :meth:`leave`, or until it is cancelled."""
         try:
-            if self.server.disabled:
-                return
-            is_lazy = self.on_demand or self.server.start == "lazy"
-            if is_lazy or self.state is BackendState.IDLE:
-                await self._wanted.wait()
-            while self._leaving is None:
-                who = {"session": self.session, "server": self.server.name}
-                with Firewall("backend_crashed", self._crashed, fields=who):
+            while self.life.todo is not Todo.END:
+                with Firewall("backend_crashed", self._crashed, fields=self.who):
                     async with trio.open_nursery() as self._links:
-                        await self._keep_connected()
-                if self._leaving is None:
-                    await self._wait_for_time()
+                        await self._keep_connected(self._links)
         finally:
             self._links = None
             self._try.fail(self._gone())
-            if self.state is not BackendState.DISABLED:
-                self.state = step(BACKEND, self.state, BackendState.DISCONNECTED)
+            self.life.ended()
             self.ended.set()
 
-    async def _keep_connected(self) -> None:
-        assert self._links is not None
-        while self._leaving is None:
-            if self.state is not BackendState.CONNECTING:  # reconnect() says so at once
-                self.state = step(BACKEND, self.state, BackendState.CONNECTING)
-            link = self._link = Link(self)
-            begin(
-                self._links,
-                link.wall("server_connection_crashed"),
-                link.run,
-                name=f"connection to {self.server.name}",
-            )
-            while True:  # reconnect() may put another link in this one's place
-                await link.settled.wait()
-                if link.client is not None:
-                    await link.client.over.wait()
-                if link is self._link:
-                    break
-                link = self._link
-            if link.client is not None:
-                await link.ended.wait()
-            elif link.failure is not None and self._leaving is None:
-                # Else leave() was here between the failure and us, and has set what we wait for.
-                self._failed(link.failure)
-            if self._leaving is None:
-                self._tell_plan(link)
-            # Who left the link wants what comes next.
-            await self._wait_for_time()
+    async def _keep_connected(self, links: trio.Nursery) -> None:
+        while (todo := self.life.todo) is not Todo.END:
+            if todo is Todo.WAIT:
+                with trio.move_on_at(self.life.due):
+                    await self._wanted.wait()
+                if self.life.leaving is None:
+                    self.life.happens(Cause.WANTED if self._wanted.is_set() else Cause.DUE)
+            else:
+                await self._live(links)
 
-    async def _wait_for_time(self) -> None:
-        """Until the next try is due, or wanted."""
-        with trio.move_on_at(math.inf if self.next_try is None else self.next_try):
-            await self._wanted.wait()
-        self.retries.next_try = None
+    async def _live(self, links: trio.Nursery) -> None:
+        """One try, and what comes of it."""
+        link = self._new_link()
+        self.life.begins(link)
+        begin(
+            links,
+            link.wall("server_connection_crashed"),
+            link.run,
+            name=f"connection to {self.server.name}",
+        )
+        while True:  # reconnect() may put another link in this one's place
+            await link.settled.wait()
+            if link.client is not None:
+                await link.client.over.wait()
+            if link is self.life.current or self.life.current is None:
+                break
+            link = self.life.current
+        if link.client is not None:
+            await link.ended.wait()
+        elif link.failure is not None and self.life.leaving is None:
+            # Else leave() was here between the failure and us, and has set what we wait for.
+            self._failed(link.failure)
+        self._tell_plan(link)
+
+    def _new_link(self) -> Link:
+        limits = self.config.limits
+        measure = Measure(limits.message, limits.values)
+        return Link(self, self.server, self.session, self.shared, measure, self.restricted)
 
     def _crashed(self, log_id: str) -> None:
         """Nothing of us runs any more; counts as a try that failed."""
-        self.client = self.connected_at = self._link = self._beside = None
-        if self._leaving is not None:
+        self.client = self.connected_at = None
+        was_live = self.life.crashed()
+        if self.life.leaving is not None:
             return
-        waiting = {BackendState.RECONNECTING, BackendState.ERROR, BackendState.IDLE}
-        if self.state in waiting:
-            self.last_error = internal(log_id)  # what was lost before waits for its time
-        else:
+        if was_live:
             self._failed(Failure(internal(log_id)))
+        else:
+            self.last_error = internal(log_id)
 
-    def _rest(self) -> None:
-        """Nobody needs it; the first who does starts it."""
-        self.state = step(BACKEND, self.state, BackendState.IDLE)
-        self.idle_since = self.wall()
-        self._wanted = trio.Event()
-
-    def _wait_for_next(self, again: bool) -> None:
-        """From here on callers want the next try, whether it comes by itself or not."""
-        waiting = BackendState.RECONNECTING if again else BackendState.ERROR
-        self.state = step(BACKEND, self.state, waiting)
-        self.idle_since = None
-        self._wanted = trio.Event()
+    def _begin_to_wait(self) -> None:
+        """From here on callers want the next try, if there is to be a wait for it."""
+        if self.life.todo is Todo.WAIT:
+            self._wanted = trio.Event()
+            self.idle_since = self.wall() if self.state is BackendState.IDLE else None
 
     def _tell_plan(self, link: Link) -> None:
         """What follows on the end of *link*; all that there is to say of that has been said."""
-        name, tries = self.server.name, self.retries
-        ended = self.last_process if self.server.transport == "stdio" else None
-        pid, how = (ended[0], ended[2]) if ended is not None else (None, Exit(None, None))
-        if self.state is BackendState.RECONNECTING:
-            self._log("info", "server_reconnecting", attempt=tries.attempt, delay_ms=tries.delay_ms)
-            if self.server.transport != "stdio":
-                self.publish(events.ServerReconnecting(name, tries.attempt, tries.delay_ms))
-            else:
-                self._is_restarting = True
-                self.publish(
-                    events.Restarting(
-                        name, tries.attempt, tries.delay_ms, pid, how.code, how.signal
-                    )
-                )
-        elif (
-            self.state is BackendState.ERROR
-            and not self.once
-            and (link.client is None or tries.retry.enabled)
-        ):
-            self._is_restarting = False
-            self.publish(events.RestartFailed(name, tries.attempt, pid, how.code, how.signal))
+        now, worked = trio.current_time(), link.client is not None
+        pid, _, end = self.last_process or (None, None, None)
+        told = self.life.follows(worked=worked, pid=pid, end=end, now=now)
+        if self.life.next_try is not None and self.life.leaving is None:
+            delay_ms = self.life.delay_ms(now)
+            self._log(
+                "info", "server_reconnecting", attempt=self.retries.attempt, delay_ms=delay_ms
+            )
+        self._publish_all(told)
 
     def _failed(self, failure: Failure) -> None:
         self.last_error = failure.message
         ended, self._try = self._try, Slot()
-        self._wait_for_next(self.retries.plan(final=failure.final or self.once))
+        self.life.fails(trio.current_time(), final=failure.final)
+        self._begin_to_wait()
         if self.state is BackendState.ERROR and failure.kind is ConnectFailed:
             self.knowledge.forget()
         self._log(
@@ -249,60 +243,74 @@ class Backend:
     @property
     def next_try(self) -> float | None:
         """When, on trio's clock."""
-        return self.retries.next_try
+        return self.life.next_try
 
-    def connected(self, link: Link, client: Client) -> None:
-        """*link* works."""
-        previous = self._link
-        if previous is not None and previous is not link:
-            previous.leave(RECONNECT)
-            self._link, self._beside = link, None
+    @property
+    def next_try_ms(self) -> int:
+        """How long until then."""
+        return self.life.delay_ms(trio.current_time())
+
+    # What connections report: see link.Keeper.
+
+    def callbacks(self, link: Link) -> Callbacks:
+        return Callbacks(
+            self.server.name,
+            self.host,
+            self.list_changed,
+            link.why_over,
+            link.over,
+            self.uses.one,
+        )
+
+    def connected(self, link: Link, client: Client) -> AbstractAsyncContextManager[None]:
+        if link is self.life.beside and self.life.current is not None:
+            self.life.current.leave(RECONNECT)  # is lost, and told, before this one works
+        before, agreed = self.life.before, client.negotiated
+        pid = None if link.process is None else link.process.pid
+        told = self.life.works(link, pid, agreed.capabilities, agreed.protocol_version)
         self.client, self.last_error = client, None
         self.connected_at, self.idle_since = self.wall(), None
-        self.state = step(BACKEND, self.state, BackendState.CONNECTED)
         self.knowledge.connected(client)
         self.catalog.all_stale()
         if self.wishes.log_level is not None:
             client.log_level = self.wishes.log_level
-        if self._is_restarting and link.process is not None:
-            self._is_restarting = False
-            self.publish(events.Restarted(self.server.name, link.process.pid, self.retries.attempt))
-        agreed = client.negotiated
-        if self._before is None:
-            self.publish(
-                events.ServerConnected(
-                    self.server.name, agreed.capabilities, agreed.protocol_version
-                )
-            )
-        else:
-            link.comeback = Comeback(self, self._before, client)
+        self._publish_all(told)
+        comeback = None if before is None else Comeback(self, before, client)
+        self._chores = Chores(self, link, client, comeback)
         self._log(
             "info",
-            "server_connected" if self._before is None else "server_reconnected",
+            "server_connected" if before is None else "server_reconnected",
             target=self.server.target,
         )
         self._try.set(client)
+        return self._chores.done()
 
     def lost(self, link: Link) -> None:
-        """*link*, which was connected, is over; from here on callers wait for the next one."""
+        if self._chores is not None:
+            self._chores.over()
         self.client = self.connected_at = None
         made, self._try = self._try, Slot()
-        self._before, self.lost_with = link, Lost()
-        if self._leaving is not None:
+        self.lost_with = Lost()
+        self.life.loses(link, trio.current_time(), link.connected_at, link.story.leaving)
+        if self.life.leaving is not None:
             made.fail(self._gone())
             return
-        if link.leaving == IDLE:
-            self._before = None  # whoever needs it connects it as for the first time
-            self._rest()
-        elif link.leaving is not None:
-            self.state = step(BACKEND, self.state, BackendState.CONNECTING)
-        elif self._beside is not None:
-            self._link, self._beside = self._beside, None
-            self.state = step(BACKEND, self.state, BackendState.CONNECTING)
-        else:
-            self._wait_for_next(self.retries.lost(link.connected_at))
+        self._begin_to_wait()
         if not made.is_settled:  # something of ours has crashed before it was told that it works
             made.fail(self._unreachable(link.failure or Failure("lost as soon as it was made")))
+
+    def lost_for(self, reason: str | None) -> None:
+        self.last_error = reason
+
+    def child_ended(self, pid: int, started_at: float, end: Exit) -> None:
+        self.last_process = pid, started_at, end
+
+    def publish(self, happening: events.Happening) -> None:
+        self.host.publish(self.server.name, happening)
+
+    def _publish_all(self, told: Events) -> None:
+        for happening in told:
+            self.publish(happening)
 
     def list_changed(self, name: str) -> None:
         """The server says so."""
@@ -311,11 +319,10 @@ class Backend:
 
     def _health_changed(self, is_well: bool, failures: int, last_error: str) -> None:
         name = self.server.name
+        self.life.happens(Cause.WELL if is_well else Cause.UNWELL)
         if is_well:
-            self.state = step(BACKEND, self.state, BackendState.CONNECTED)
             self.publish(events.ServerHealthRestored(name, failures, last_error))
         else:
-            self.state = step(BACKEND, self.state, BackendState.DEGRADED)
             self.publish(events.ServerHealthDegraded(name, failures, last_error))
         self._log(
             "info" if is_well else "warn",
@@ -324,14 +331,12 @@ class Backend:
         )
 
     def _log(self, level: logs.Level, what: str, **fields: object) -> None:
-        logs.write(level, what, session=self.session, server=self.server.name, **fields)
-
-    def publish(self, happening: events.Happening) -> None:
-        self.host.publish(self.server.name, happening)
+        logs.write(level, what, **self.who, **fields)
 
     def _gone(self) -> ServerDisconnected:
+        why = self.life.leaving or "session ended"
         return ServerDisconnected(
-            f"server {self.server.name!r} is no longer here ({self._leaving or 'session ended'})",
+            f"server {self.server.name!r} is no longer here ({why})",
             {"may_have_run": False},
         )
 
@@ -356,7 +361,7 @@ class Backend:
         while self.client is None:
             if self.state is BackendState.DISABLED:
                 raise ConnectFailed(f"server {self.server.name!r} is {self._why_disabled()}")
-            if self._leaving is not None or self.ended.is_set():
+            if self.life.leaving is not None or self.ended.is_set():
                 raise self._gone()
             self.wake()
             await self._try.wait_result()
@@ -379,7 +384,7 @@ class Backend:
         try:
             return await self.connection()
         except ConnectFailed as error:
-            if self._before is None or self.server.transport == "stdio":
+            if self.life.before is None or self.server.transport == "stdio":
                 raise
             details = {**(error.details or {}), "may_have_run": False}
             raise ConnectFailed(error.message, details) from None
@@ -390,16 +395,17 @@ class Backend:
         Raises:
             ConnectFailed: it could not be made; over HTTP the old one goes on. As do the others.
         """
-        old = self._link
+        old = self.life.current
         if self.client is None or old is None or self._links is None:
             return await self.connection()
         self.uses.touch()
         if self.server.transport == "stdio":
             old.leave(RECONNECT)
             return await self.connection()
-        new = self._beside
+        new = self.life.beside
         if new is None:
-            new = self._beside = Link(self)
+            new = self._new_link()
+            self.life.begins(new)
             wall = new.wall("server_connection_crashed")
             begin(self._links, wall, self._run_beside, new)
         await new.settled.wait()
@@ -409,16 +415,15 @@ class Backend:
 
     async def _run_beside(self, link: Link) -> None:
         await link.run()
-        if self._beside is link:
-            self._beside = None
+        self.life.gave_up(link)
 
     def leave(self, reason: str, patience: float) -> None:
         """Tell the connection to close; *patience* is what a child gets for each step."""
-        if self._leaving is not None:
+        if not self.life.leaves(reason):
             return
-        self._leaving, self.patience = reason, patience
+        self.patience = patience
         self._wanted.set()
-        for link in (self._link, self._beside):
+        for link in (self.life.current, self.life.beside):
             if link is not None:
                 link.leave(reason)
 
@@ -429,14 +434,14 @@ class Backend:
             MCPError: it does not do that, or it is gone.
             TimeoutError: it does not say.
         """
-        link = self._link
-        if link is None or link.listening is None:
+        chores = self._chores
+        if chores is None or chores.listening is None or chores.link is not self.life.current:
             raise self._gone()
         with (
             self.uses.one(),
             trio.move_on_after(self.config.limits.execute_timeout_ms / 1000),
         ):
-            return await link.listening.follow()
+            return await chores.listening.follow()
         raise TimeoutError(f"server {self.server.name!r} did not acknowledge the subscription")
 
     def remembered(self, name: List) -> Remembered | None:
@@ -481,15 +486,17 @@ class Backend:
     @property
     def starting(self) -> str | None:
         """What there is to say of a program that has not answered yet, to whoever waits for it."""
-        start = self._link.start if self._link is not None else None
-        return start.describe() if start is not None else None
+        link = self.life.current
+        start = None if link is None else link.start
+        return None if start is None else start.describe()
 
     @property
     def starting_still(self) -> str | None:
         """The same to everybody, if it takes long."""
-        start = self._link.start if self._link is not None else None
+        link = self.life.current
+        start = None if link is None else link.start
         return start.describe() if start is not None and start.takes_long else None
 
     @property
     def process(self) -> Process | None:
-        return self._link.process if self._link is not None else None
+        return None if self.life.current is None else self.life.current.process

@@ -4,7 +4,8 @@ Theory of operation: each thing with a life (a task, a question, a backend conne
 in one state at a time, and a table lists every step it may take, with what causes it. The tables
 are used three times: :func:`step` refuses a move that is not in them, the diagrams that clients
 can read are drawn from them, and the property tests walk them. Whatever is not in the table
-cannot happen.
+cannot happen. That of a backend decides as well: each of its arrows has a :class:`Cause` of its
+own, and :func:`follow` says where that leads.
 """
 
 from __future__ import annotations
@@ -64,6 +65,37 @@ class BackendState(enum.Enum):
     DISABLED = "disabled"
 
 
+class Cause(enum.Enum):
+    """What moves a backend. In no state do two arrows have the same."""
+
+    DISABLED = "disabled in its entry"
+    RECALLED = "what it has is known"
+    DUE = "its time has come"
+    WANTED = "somebody needs it"
+    WORKS = "handshake done"
+    FAILED = "try failed, another will follow"
+    FAILED_FOR_GOOD = "try failed, no other will follow"
+    UNWELL = "a health check failed"
+    WELL = "a health check passed"
+    LOST = "connection lost, a try will follow"
+    LOST_FOR_GOOD = "connection lost, no try will follow"
+    LOST_BESIDE = "connection lost, a try to replace it is under way"
+    LEFT = "reconnect_server"
+    UNUSED = "not used for idle_stop_ms"
+    REMOVED = "removed"
+
+
+class LinkState(enum.Enum):
+    """One connection of a backend, from the try to make it until nothing of it is left."""
+
+    OPENING = "opening"
+    GIVEN_UP = "given_up"
+    WORKING = "working"
+    OVER = "over"
+    TOLD = "told"
+    ENDED = "ended"
+
+
 S = TypeVar("S", bound=enum.Enum)
 
 
@@ -112,6 +144,21 @@ def step(table: Table, source: S, target: S) -> S:
     if target not in table.follows(source):
         raise ImpossibleStep(f"{table.name}: {source.value} -> {target.value}")
     return target
+
+
+def follow(table: Table, source: S, cause: enum.Enum) -> S:
+    """Where *cause* leads from *source*, if the table says so."""
+    for arrow in table.steps:
+        if arrow.source is source and arrow.cause == cause.value:
+            assert isinstance(arrow.target, type(source))
+            return arrow.target
+    raise ImpossibleStep(f"{table.name}: {source.value}, {cause.value}")
+
+
+def _caused(
+    rows: Mapping[enum.Enum, Iterable[tuple[enum.Enum, enum.Enum]]],
+) -> tuple[Step, ...]:
+    return tuple(Step(a, b, cause.value) for a, arrows in rows.items() for b, cause in arrows)
 
 
 def _steps(
@@ -196,54 +243,76 @@ CALL = Table(
     kept="answered once",
 )
 
+_LOSSES = (
+    (BackendState.RECONNECTING, Cause.LOST),
+    (BackendState.ERROR, Cause.LOST_FOR_GOOD),
+    (BackendState.CONNECTING, Cause.LOST_BESIDE),
+    (BackendState.CONNECTING, Cause.LEFT),
+    (BackendState.IDLE, Cause.UNUSED),
+    (BackendState.DISCONNECTED, Cause.REMOVED),
+)
+
 BACKEND = Table(
     name="backend_states",
     description="One backend of one session, as list_servers reports it",
     start=BackendState.NOT_CONNECTED,
     entered="configured or added",
-    steps=_steps(
+    steps=_caused(
         {
             BackendState.NOT_CONNECTED: [
-                (BackendState.CONNECTING, "eager start, or first use"),
-                (BackendState.IDLE, "what it has is known"),
-                (BackendState.DISABLED, "disabled in its entry"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.CONNECTING, Cause.DUE),
+                (BackendState.CONNECTING, Cause.WANTED),
+                (BackendState.IDLE, Cause.RECALLED),
+                (BackendState.DISABLED, Cause.DISABLED),
+                (BackendState.DISCONNECTED, Cause.REMOVED),
             ],
             BackendState.IDLE: [
-                (BackendState.CONNECTING, "first use"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.CONNECTING, Cause.WANTED),
+                (BackendState.DISCONNECTED, Cause.REMOVED),
             ],
             BackendState.CONNECTING: [
-                (BackendState.CONNECTED, "handshake done"),
-                (BackendState.RECONNECTING, "try failed, another will follow"),
-                (BackendState.ERROR, "try failed, no other will follow"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.CONNECTED, Cause.WORKS),
+                (BackendState.RECONNECTING, Cause.FAILED),
+                (BackendState.ERROR, Cause.FAILED_FOR_GOOD),
+                (BackendState.DISCONNECTED, Cause.REMOVED),
             ],
             BackendState.CONNECTED: [
-                (BackendState.DEGRADED, "a health check failed"),
-                (BackendState.RECONNECTING, "connection lost"),
-                (BackendState.CONNECTING, "reconnect_server"),
-                (BackendState.ERROR, "connection lost, restarts are off"),
-                (BackendState.IDLE, "not used for idle_stop_ms"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.DEGRADED, Cause.UNWELL),
+                *_LOSSES,
             ],
             BackendState.DEGRADED: [
-                (BackendState.CONNECTED, "a health check passed"),
-                (BackendState.RECONNECTING, "third failed health check, or connection lost"),
-                (BackendState.CONNECTING, "reconnect_server"),
-                (BackendState.ERROR, "connection lost, restarts are off"),
-                (BackendState.IDLE, "not used for idle_stop_ms"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.CONNECTED, Cause.WELL),
+                *_LOSSES,
             ],
             BackendState.RECONNECTING: [
-                (BackendState.CONNECTING, "the delay passed, or somebody calls"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.CONNECTING, Cause.DUE),
+                (BackendState.CONNECTING, Cause.WANTED),
+                (BackendState.DISCONNECTED, Cause.REMOVED),
             ],
             BackendState.ERROR: [
-                (BackendState.CONNECTING, "reconnect_server, or somebody calls"),
-                (BackendState.DISCONNECTED, "removed"),
+                (BackendState.CONNECTING, Cause.WANTED),
+                (BackendState.DISCONNECTED, Cause.REMOVED),
             ],
         }
     ),
-    kept="",
+)
+
+LINK = Table(
+    name="connection_states",
+    description="One connection of a backend; what is to be told of it is told once",
+    start=LinkState.OPENING,
+    entered="a try begins",
+    steps=_steps(
+        {
+            LinkState.OPENING: [
+                (LinkState.WORKING, "handshake done"),
+                (LinkState.GIVEN_UP, "left"),
+                (LinkState.ENDED, "failed"),
+            ],
+            LinkState.GIVEN_UP: [(LinkState.ENDED, "nothing of it is left")],
+            LinkState.WORKING: [(LinkState.OVER, "left, or nothing will come any more")],
+            LinkState.OVER: [(LinkState.TOLD, "at once; of a program that we end, once it has")],
+            LinkState.TOLD: [(LinkState.ENDED, "nothing of it is left")],
+        }
+    ),
 )

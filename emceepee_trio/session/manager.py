@@ -239,7 +239,6 @@ class SessionManager:
         session.drop_backend(server.name, "replaced", PATIENCE)
         session.make_way(server.name)
         session.backends[server.name] = candidate
-        candidate.once = False
         replaced = server.name in self.registry.visible(session.principal)
         self.registry.add(session.principal, server)
         by = session.client_name

@@ -269,7 +269,7 @@ def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict
         said["last_error"] = cut(backend.last_error, MAX_SAID)
     if backend.next_try is not None:
         said["reconnect_attempt"] = backend.retries.attempt
-        said["next_retry_ms"] = backend.retries.delay_ms
+        said["next_retry_ms"] = backend.next_try_ms
     if (agreed := backend.agreed) is not None:
         said |= {
             "protocol_version": agreed.protocol_version,

@@ -51,16 +51,16 @@ BACKEND = (
     ),
     mutant(
         "a server that is removed in the tick of a failure waits for somebody to want it",
-        "backend/backend.py",
-        "            elif link.failure is not None and self._leaving is None:\n",
-        "            elif link.failure is not None:\n",
+        "backend/lifecycle.py",
+        "        return TODO[self.state] if self.leaving is None else Todo.END\n",
+        "        return TODO[self.state]\n",
         "backend/test_backend_fates.py",
     ),
     mutant(
         "a new connection leaves the old one open beside it",
         "backend/backend.py",
-        "            previous.leave(RECONNECT)\n            self._link",
-        "            self._link",
+        "            self.life.current.leave(RECONNECT)",
+        "            self.life.loses(self.life.current, 0, 0, RECONNECT)",
         "session/test_server_fates.py::test_a_loss_and_the_wish_for_a_new_connection",
     ),
     mutant(
@@ -72,9 +72,9 @@ BACKEND = (
     ),
     mutant(
         "a loss is told twice",
-        "backend/link.py",
-        "        if self.client is None or self._told:\n",
-        "        if self.client is None:\n",
+        "backend/lifecycle.py",
+        "        self.state = step(LINK, self.state, LinkState.TOLD)\n",
+        "",
         "races/test_backend_machine.py",
     ),
     mutant(
