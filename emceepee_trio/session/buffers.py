@@ -140,8 +140,12 @@ class Buffers:
         """The oldest *limit* for which there is *room*, removed; one in any case."""
         among = self._among(self._heard, server).values()
         in_order = heapq.merge(*among, key=lambda entry: entry.timestamp)
-        found = list(islice(in_order, limit))
-        found = found[: max(1, _fitting((entry.size for entry in found), room))]
+        found: list[Heard] = []
+        for notification in islice(in_order, limit):
+            room -= notification.size
+            if room < 0 and found:
+                break
+            found.append(notification)
         for notification in found:
             # Of each server it is the oldest that is left.
             self._heard[notification.server].popleft()
@@ -194,8 +198,9 @@ class Buffers:
 
     def tail(self, server: str, source: str, limit: int) -> list[str]:
         """The last lines from one source, forgetting nothing."""
-        kept = self._logged.get(server, ())
-        return [str(entry.data) for entry in kept if entry.source == source][-limit:]
+        newest_first = reversed(self._logged.get(server, ()))
+        from_source = (str(entry.data) for entry in newest_first if entry.source == source)
+        return list(islice(from_source, limit))[::-1]
 
     @staticmethod
     def _among(buffers: dict[str, deque[Any]], server: str | None) -> dict[str, deque[Any]]:

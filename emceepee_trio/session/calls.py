@@ -406,12 +406,9 @@ class Calls:
         return [task for task in working if server in (None, task.server)]
 
     def under_way(self, server: str) -> list[Call]:
-        """Not settled yet, tasks or not."""
-        return [
-            call
-            for call in self._calls.values()
-            if call.server == server and not call.slot.is_settled
-        ]
+        """Not settled yet, tasks or not; oldest first."""
+        unsettled = (self._calls[id_] for id_ in sorted((*self._in_flight, *self._working)))
+        return [call for call in unsettled if call.server == server]
 
     def progressed(self, call: Call, said: Mapping[str, Any]) -> None:
         """The backend says how far it is."""

@@ -107,6 +107,8 @@ class Questions:
     heard: Callable[[Question], AbstractContextManager[object]] = lambda question: nullcontext()
     """Entered when the client hears of one, left when that is closed, or its server gone."""
     _open: dict[str, Question] = attrs.field(factory=dict, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
+    """Of those."""
     _closed: OrderedDict[str, QuestionState] = attrs.field(factory=OrderedDict, init=False)
     # Of both, by their ids:
     _told: set[str] = attrs.field(factory=set, init=False)
@@ -128,7 +130,7 @@ class Questions:
                 message=f"{self.limits.questions} questions are open in this session already",
             )
         size, room = weigh(params), self.limits.questions_bytes
-        if sum(question.size for question in self._open.values()) + size > room:
+        if self._bytes + size > room:
             raise MCPError(
                 code=INTERNAL_ERROR,
                 message=f"the questions that are open in this session would have more than {room} "
@@ -145,6 +147,7 @@ class Questions:
         )
         question.asked_at = trio.current_time()
         self._open[question.id] = question
+        self._bytes += size
         try:
             asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
             told = (params, None) if size < MAX_DELIVERY_BYTES else (None, True)
@@ -202,6 +205,7 @@ class Questions:
         )
         if settled:
             del self._open[question.id]
+            self._bytes -= question.size
             question.state = step(TABLES[question.kind], question.state, state)
             self._closed[question.id] = state
             if len(self._closed) > CLOSED:

@@ -7,11 +7,16 @@ them or goes back. `streams.py` keeps all of a session within bounds.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import attrs
 import trio
+
+READ, UNREAD, ANSWER = range(3)
+"""Of entries, in the order in which they make room for others."""
 
 
 @attrs.frozen
@@ -42,14 +47,24 @@ class Entry:
         return True
 
 
+class Turn(NamedTuple):
+    """When a stream's oldest entry makes room; the lowest is the first."""
+
+    rank: int
+    age: int
+    stream: str
+
+
 @attrs.define(eq=False)
 class Stream:
     """One log. Numbers start at 1, so 0 is the cursor of somebody who has seen nothing."""
 
     id: str
-    _freed: Callable[[], None]
+    _freed: Callable[[Stream], None]
     """To be called when an entry may go that had to be kept before."""
     entries: deque[Entry] = attrs.field(factory=deque, init=False)
+    laden: dict[int, Entry] = attrs.field(factory=dict, init=False)
+    """Those that carry something, or did, by their numbers: few, as only answers do."""
     last: int = attrs.field(default=0, init=False)
     taken: int = attrs.field(default=0, init=False)
     """The newest number that a connection has written, as far as the client has not denied it."""
@@ -75,9 +90,26 @@ class Stream:
         return self._live
 
     @property
-    def is_read(self) -> bool:
-        """Whether its oldest entry has been."""
-        return bool(self.entries) and self.entries[0].number <= self.taken
+    def turn(self) -> Turn | None:
+        """That of its oldest entry, unless a reader is about to read it."""
+        if not self.entries:
+            return None
+        oldest = self.entries[0]
+        if oldest.number <= self.taken:
+            return Turn(READ, oldest.age, self.id)
+        if self.has_reader:
+            return None
+        return Turn(ANSWER if oldest.is_answer else UNREAD, oldest.age, self.id)
+
+    @property
+    def carries(self) -> bool:
+        return any(entry.cargo is not None for entry in self.laden.values())
+
+    def after(self, number: int) -> Entry | None:
+        """The first entry behind that one."""
+        if not self.entries or self.entries[-1].number <= number:
+            return None
+        return self.entries[bisect_right(self.entries, number, key=_number)]
 
     def event_id(self, number: int) -> str:
         return f"{self.id}.{number}"
@@ -101,14 +133,14 @@ class Stream:
         self._generation += 1
         self._live = False
         self.wake()
-        self._freed()
+        self._freed(self)
 
     def take(self, number: int) -> None:
         """A connection has written everything up to there."""
         self.taken = number
         self.is_known = True
         self.behind_since = trio.current_time()
-        self._freed()
+        self._freed(self)
 
     def rewind(self, cursor: int) -> int:
         """The client says that it has nothing behind *cursor*.
@@ -121,6 +153,10 @@ class Stream:
         elsewhere = min(gone.stop, self.moved.stop) - max(gone.start, self.moved.start)
         self.taken = max(cursor, oldest - 1)
         return len(gone) - max(0, elsewhere)
+
+
+def _number(entry: Entry) -> int:
+    return entry.number
 
 
 @attrs.define(eq=False)
@@ -139,8 +175,7 @@ class Reader:
         """What comes after the cursor; None when there will be nothing more for this reader."""
         await trio.lowlevel.checkpoint()
         while self.is_current:
-            entry = next((e for e in self.stream.entries if e.number > self.cursor), None)
-            if entry is not None:
+            if (entry := self.stream.after(self.cursor)) is not None:
                 return entry
             if self.stream.is_finished:
                 return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import takewhile
 
@@ -19,6 +20,7 @@ import trio
 
 from ... import logs
 from ...config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
+from .line import Line
 from .stream import Cargo, Entry, Reader, Stream
 
 WRITER_PATIENCE = 30.0
@@ -50,14 +52,19 @@ class Streams:
     evicted: int = attrs.field(default=0, init=False)
     """Messages that a client should have had and will not get."""
     _streams: dict[str, Stream] = attrs.field(factory=dict, init=False)
-    _finished: dict[str, Stream] = attrs.field(factory=dict, init=False)
+    _finished: OrderedDict[str, Stream] = attrs.field(factory=OrderedDict, init=False)
     """Those of them that are, the longest finished first."""
+    _carrying: OrderedDict[str, Stream] = attrs.field(factory=OrderedDict, init=False)
+    """Of these, those that carried something when they were finished."""
+    _line: Line = attrs.field(init=False)
     _ages: int = attrs.field(default=0, init=False)
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
-    _room: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _room: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
+    """Writers who wait for it."""
 
     def __attrs_post_init__(self) -> None:
+        self._line = Line(self._streams)
         self.standalone = self.new()
 
     def new(self) -> Stream:
@@ -74,7 +81,8 @@ class Streams:
         self._finished[stream.id] = stream
         if not stream.entries:
             self.discard(stream)
-        elif any(entry.cargo for entry in stream.entries):
+        elif stream.carries:
+            self._carrying[stream.id] = stream
             self.on_kept(stream.finished_at + KEPT)
         stream.wake()
 
@@ -95,6 +103,7 @@ class Streams:
         if found is None or stream is None or int(found[2]) > stream.last:
             raise UnknownStream(last_event_id)
         self._lost(stream.rewind(int(found[2])))
+        self._line.join(stream)
         return stream.open_reader()
 
     def add(
@@ -112,7 +121,11 @@ class Streams:
             stream.behind_since = trio.current_time()
         stream.last += 1
         self._ages += 1
-        stream.entries.append(Entry(stream.last, data, is_answer, self._ages, cargo))
+        entry = Entry(stream.last, data, is_answer, self._ages, cargo)
+        stream.entries.append(entry)
+        if cargo is not None:
+            stream.laden[entry.number] = entry
+        self._line.join(stream)
         self._count += 1
         self._bytes += len(data)
         if stream.is_abandoned:
@@ -125,7 +138,7 @@ class Streams:
             return
         with trio.move_on_after(WRITER_PATIENCE):
             while not self._make_room() and not self._is_flooded:
-                await self._room.wait()
+                await self._room.park()
         while not self._make_room():
             self._drop_slowest_reader()
 
@@ -134,38 +147,31 @@ class Streams:
         """Those who wait have said so much that nobody waits any longer."""
         return self._count > FLOOD * self.keep or self._bytes > FLOOD * self.keep_bytes
 
-    def _freed(self) -> None:
-        room, self._room = self._room, trio.Event()
-        room.set()
+    def _freed(self, stream: Stream) -> None:
+        self._line.join(stream)
+        self._room.unpark_all()
 
     def _make_room(self) -> bool:
         """Evict down to the bounds, but for the newest, however large."""
         while self._count > self.keep or (self._bytes > self.keep_bytes and self._count > 1):
-            stream = self._dispensable()
-            if stream is None:
+            stream = self._line.pop()
+            if stream is None:  # all wait for live readers
                 return False
             self._evict(stream)
         return True
-
-    def _dispensable(self) -> Stream | None:
-        """The stream whose oldest entry is the next to go; none if all wait for live readers."""
-        # Usually the first that has any: this is done for every message once the log is full.
-        for stream in self._streams.values():
-            if stream.is_read:
-                return stream
-        idle = [s for s in self._streams.values() if s.entries and not s.has_reader]
-        return min(idle, key=lambda s: (s.entries[0].is_answer, s.entries[0].age), default=None)
 
     def _evict(self, stream: Stream) -> None:
         entry = stream.entries.popleft()
         self._count -= 1
         self._bytes -= len(entry.data)
+        stream.laden.pop(entry.number, None)
         if entry.cargo is not None:
             entry.cargo.give_back()
         if entry.number > stream.taken:
             self._lost(1)
         if stream.is_finished and not stream.entries:
             self.discard(stream)
+        self._line.join(stream)
 
     def _lost(self, count: int) -> None:
         before, self.evicted = self.evicted, self.evicted + count
@@ -179,8 +185,12 @@ class Streams:
 
     def next_due(self) -> float | None:
         """When something that is carried goes back, unless it is read before."""
-        carrying = (s for s in self._finished.values() if any(e.cargo for e in s.entries))
-        return next((stream.finished_at + KEPT for stream in carrying), None)
+        while self._carrying:
+            stream = next(iter(self._carrying.values()))
+            if stream.carries:
+                return stream.finished_at + KEPT
+            del self._carrying[stream.id]
+        return None
 
     def sweep(self) -> None:
         """Forget what was kept long enough."""
@@ -191,9 +201,10 @@ class Streams:
 
     def _unload(self, stream: Stream) -> None:
         """What was not handed over goes back; what is left of its entries stays."""
-        for entry in [entry for entry in stream.entries if entry.cargo is not None]:
+        for entry in stream.laden.values():
             cargo, entry.cargo = entry.cargo, None
-            assert cargo is not None
+            if cargo is None:
+                continue
             rest = cargo.without()
             self._bytes += len(rest or "") - len(entry.data)
             if rest is not None:
@@ -207,10 +218,12 @@ class Streams:
         """Forget it. A reader it has still ends by itself."""
         if self._streams.pop(stream.id, None) is not None:
             self._finished.pop(stream.id, None)
+            self._carrying.pop(stream.id, None)
+            self._line.leave(stream)
             self._unload(stream)  # that reader may not have got to it
             self._count -= len(stream.entries)
             self._bytes -= sum(len(entry.data) for entry in stream.entries)
-            self._freed()
+            self._freed(stream)
 
     def start_over(self) -> None:
         """The client has lost every stream: what it has not read goes on in the standalone one.
@@ -235,4 +248,5 @@ class Streams:
         for entry in sorted(moving, key=lambda entry: entry.age):
             self.standalone.last += 1
             self.standalone.entries.append(attrs.evolve(entry, number=self.standalone.last))
+        self._line.join(self.standalone)
         self.standalone.wake()

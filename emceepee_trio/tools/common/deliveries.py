@@ -78,6 +78,8 @@ def pending(session: Session, delivery: Delivery) -> tuple[Result, Result]:
     Each may be empty. The latter stand in every response, so there is a bound to both.
     """
     questions, room = session.questions, Room(MAX_PENDING_BYTES)
+    if not questions.has_open:
+        return {}, {}
     told = [q.id for kind in KINDS for q in questions.open(kind) if questions.is_told(q)]
     new = {kind: [q for q in questions.open(kind) if not questions.is_told(q)] for kind in KINDS}
     said = _shown(new["elicitation"], new["sampling"], room)

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from effort import effort
 from emceepee_trio.front.handshake.stream import Reader, Stream
 from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE, Streams, UnknownStream
 
@@ -323,6 +324,40 @@ async def test_evictions_are_logged_as_they_double(caplog: pytest.LogCaptureFixt
         await streams.wait_for_room()
     logged = [r.fields["evicted"] for r in caplog.records if r.message == "stream_eviction"]  # type: ignore[attr-defined]  # logs.py puts it there
     assert logged == [1, 2, 4, 8]
+
+
+async def test_no_message_is_dearer_for_what_is_kept() -> None:
+    def of_a_message(kept: int) -> int:
+        streams = Streams("s", keep=2 * kept)
+        reader = streams.standalone.open_reader()
+        for number in range(kept):
+            fill(streams, streams.standalone, "read")
+            reader.took(streams.standalone.entries[-1])
+            stream = streams.new()
+            streams.add(stream, f"{number}", is_answer=True)
+            streams.finish(stream)
+
+        def all_that_can_happen() -> None:
+            fill(streams, streams.standalone, "news")
+            entry = streams.standalone.after(reader.cursor)
+            assert entry is not None
+            reader.took(entry)
+            assert streams._make_room()
+            other = streams.new()
+            streams.add(other, "more")
+            assert streams._make_room()
+            other.drop_reader()
+            streams.abandon(other)
+            streams.add(other, "answer", is_answer=True)
+            streams.finish(other)
+            assert streams._make_room()
+            assert streams.next_due() is None
+            streams.sweep()
+
+        return effort(all_that_can_happen)
+
+    few = min(of_a_message(10) for _ in range(2))  # the first time prepares things for ever
+    assert of_a_message(10_000) <= 1.05 * few + 20  # a few steps in what is halved again and again
 
 
 async def test_no_wake_up_is_lost_in_any_order_of_events() -> None:

@@ -90,9 +90,9 @@ FRONT = (
     ),
     mutant(
         "what a reader is about to read makes room",
-        "front/handshake/streams.py",
-        " if s.entries and not s.has_reader]\n",
-        " if s.entries]\n",
+        "front/handshake/stream.py",
+        "        if self.has_reader:\n            return None\n",
+        "",
         "front/handshake/test_streams.py",
     ),
     mutant(

@@ -1,0 +1,108 @@
+"""What is kept makes no request dearer, however much it is.
+
+Counted, not timed: see `effort.py`, which does not see what C does in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from asgi_client import Client, Exchange
+from asgi_world import World, open_world
+from deliveries_model import happen
+from effort import efforts
+from emceepee_trio.config import Config, Limits, Server
+from peers import Peer, Peers
+
+FEW, MANY = 10, 10_000
+ROUNDS = 5
+"""Of which the least counts: the order of tasks is drawn anew in each tick."""
+WORKING = 2
+
+LIMITS = Limits(
+    events=100_000,
+    results=100_000,
+    tasks=100_000,
+    notifications=100_000,
+    logs=100_000,
+    results_bytes=1 << 30,
+    events_bytes=1 << 30,
+)
+
+REQUESTS: dict[str, Callable[[Client], Exchange]] = {
+    "ping": lambda client: client.request("ping"),
+    "tools/list": lambda client: client.request("tools/list"),
+    "execute_tool": lambda client: client.tool("execute_tool", server="x", tool="dig", args={}),
+    "a call that becomes a task": lambda client: client.tool(
+        "execute_tool", server="x", tool="wait", args={}, timeout_ms=0
+    ),
+    "await_activity": lambda client: client.tool("await_activity", timeout_ms=0),
+    "get_notifications": lambda client: client.tool("get_notifications", limit=5),
+}
+
+
+def answered(peer: Peer, request_id: int) -> None:
+    if peer.began[-1] == "dig":
+        peer.answer(request_id, {"content": []})
+
+
+async def keep(client: Client, count: int) -> None:
+    """So much of everything that a session keeps."""
+    own, session = client.own, client.own.session
+    own.streams.keep = 2 * MANY
+    reader = own.streams.standalone.open_reader()
+    for number in range(count):
+        own.streams.add(own.streams.standalone, f"{number}")
+        reader.took(own.streams.standalone.entries[-1])
+    reader.close()
+    for number in range(count):
+        stream = own.streams.new()
+        own.streams.add(stream, f"{number}", is_answer=True)  # which nobody reads
+        own.streams.finish(stream)
+        session.logged("x", "stderr", "info", f"{number}")
+    for number in range(count // 4):
+        call = session.calls.begin("x", "wait", {}, _for_ever, patience=0, ttl=1800)
+        session.calls.promote(call)
+        if number >= WORKING:  # and there are three events of it
+            session.calls.cancel(call.id)
+    happen(client, *range(count))
+    await wait_all_tasks_blocked()
+    while session.events.has_pending:
+        session.events.take().commit()
+
+
+async def _for_ever(_: object) -> dict[str, object]:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def least(world: World, client: Client, ask: Callable[[Client], Exchange]) -> int:
+    """The steps of one such request."""
+    counts = []
+    for _ in range(ROUNDS):
+        await wait_all_tasks_blocked()
+        with efforts() as steps:
+            answer = await ask(client).answer()
+        assert "error" not in answer, answer
+        counts.append(steps.count)
+    return min(counts)
+
+
+async def test_a_request_costs_the_same_whatever_is_kept(autojump_clock: MockClock) -> None:
+    config = Config(servers=(Server("x", command="program", era="handshake"),), limits=LIMITS)
+    with Peers(on_call=answered).in_place():
+        async with open_world(config) as world:
+            poor, rich = await world.joined(), await world.joined()
+            await keep(poor, FEW)
+            await keep(rich, MANY)
+            for client in (poor, rich):
+                await client.call("execute_tool", server="x", tool="dig")
+            costs = {
+                name: (await least(world, poor, ask), await least(world, rich, ask))
+                for name, ask in REQUESTS.items()
+            }
+    dearer = {name: (few, many) for name, (few, many) in costs.items() if many > 1.05 * few}
+    assert dearer == {}
