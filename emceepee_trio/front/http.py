@@ -223,7 +223,7 @@ class McpEndpoint:
         try:
             with client.session.busy():
                 answer = await quick_answer(stream)
-                if answer is not None and answer.cargo is None:
+                if answer is not None and answer.delivery is None:
                     # It goes out as one piece, and no event id has told of the stream.
                     client.streams.discard(stream)
                     await send_json(send, 200, answer.data, named)

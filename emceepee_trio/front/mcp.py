@@ -34,6 +34,8 @@ from mcp_types import (
     CancelledNotificationParams,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
     ServerCapabilities,
     SetLevelRequestParams,
     SubscriptionFilter,
@@ -54,6 +56,7 @@ from ..tools.common.clients import STRANGER, Known, known
 from ..tools.common.registry import TOOLS, Request, Tool
 from ..tools.common.response import Reply, error_reply, finish
 from ..waits.firewall import Firewall, begin_lasting
+from ..web.wire import dump
 from .instructions import instructions
 from .lists import (
     SERVER_INFO,
@@ -82,16 +85,6 @@ _TTL_MS = 300_000
 """How long a modern client may keep our lists, which never change while we run."""
 
 
-@attrs.frozen
-class Loaded:
-    """The events in a response that is about to be said: to be committed or given back."""
-
-    request_id: str | int
-    delivery: Delivery
-    bare: dict[str, Any] | None
-    """The result without them; None if it would say nothing."""
-
-
 @attrs.define(eq=False)
 class _InFlight:
     """A request as the transport showed it, until it is answered."""
@@ -108,7 +101,7 @@ class Front:
     manager: SessionManager
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
-    deliver: Callable[[Loaded], None] = lambda loaded: loaded.delivery.commit()
+    deliver: Callable[[RequestId, Delivery], None] = lambda _, delivery: delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     client: Known = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
@@ -222,9 +215,15 @@ class Front:
         if delivery.is_empty:
             delivery.commit()
         else:
-            bare = None if reply.claim is not None else enveloped(context, reply.result)
-            assert context.request_id is not None
-            self.deliver(Loaded(context.request_id, delivery, bare))
+            request_id = context.request_id
+            assert request_id is not None
+            if reply.claim is None:
+                delivery.without = lambda: dump(
+                    JSONRPCResponse(
+                        jsonrpc="2.0", id=request_id, result=enveloped(context, reply.result)
+                    )
+                )
+            self.deliver(request_id, delivery)
         return enveloped(context, result)
 
     async def _run_tool(

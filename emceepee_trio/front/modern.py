@@ -41,6 +41,7 @@ from mcp_types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    RequestId,
 )
 from pydantic import ValidationError
 
@@ -66,7 +67,7 @@ from ..web.wire import (
     send_json,
     start_events,
 )
-from .mcp import EXPECTED, Front, Loaded, mcp_server
+from .mcp import EXPECTED, Front, mcp_server
 from .sessions import open_session
 
 DEFAULT_WORKSPACE = "main"
@@ -118,9 +119,9 @@ class _Exchange:
     ) -> None:
         raise NotImplementedError("front.progress reports by itself")
 
-    def carry(self, loaded: Loaded) -> None:
+    def carry(self, _: RequestId, delivery: Delivery) -> None:
         """The answer is going to tell of these events."""
-        self._delivery = loaded.delivery
+        self._delivery = delivery
 
     def settle(self, *, is_told: bool) -> None:
         """What becomes of them, if nothing has yet."""

@@ -109,6 +109,8 @@ class Delivery:
     _shown: Sequence[_Kept]
     _repeated: frozenset[str] = frozenset()
     """Ids of those that were taken before, and not given back."""
+    without: Callable[[], str | None] = attrs.field(default=lambda: None, init=False)
+    """What the response is if they are given back; None if nothing would be left of it."""
     _settled: bool = attrs.field(default=False, init=False)
     _else: list[Callable[[], None]] = attrs.field(factory=list, init=False)
     """To be called if what is told beside them is not."""

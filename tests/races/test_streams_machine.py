@@ -100,8 +100,7 @@ class Endpoint(TrioMachine):
             exchange = client.request("test/speak", request_id, key=key)
             speaker = await self.mcp.speaker(key)
             assert client.own.incarnation is not None
-            exchanges = client.own.incarnation._exchanges.values()
-            stream = next(e.stream for e in exchanges if e.client_id == request_id)
+            stream = client.own.incarnation._exchanges[request_id].stream
             self.clock.jump(QUICK + 0.001)
             return exchange, speaker, stream
 

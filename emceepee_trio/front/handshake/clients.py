@@ -8,9 +8,8 @@ tasks, and what was unread moves to the standalone stream.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import attrs
@@ -21,19 +20,20 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
     JSONRPCError,
     JSONRPCMessage,
-    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    RequestId,
 )
 
 from ...config.bounds import MAX_UNANSWERED
 from ...serving.asgi import Refused
+from ...session.events import Delivery
 from ...session.manager import SessionManager
 from ...session.session import Session
 from ...waits.firewall import Firewall, begin
 from ...web.wire import answer, crashed, dump
-from ..mcp import Front, Loaded, mcp_server
-from .stream import Cargo, Stream
+from ..mcp import Front, mcp_server
+from .stream import Stream
 from .streams import Streams
 
 PRIMED_SINCE = "2025-11-25"
@@ -44,20 +44,18 @@ LAST_ANSWERS = 0.25
 BACKLOG = 1000
 """Messages that wait for the dispatcher; with more, a POST is refused."""
 
-RequestId = str | int
-
 
 @attrs.define(eq=False)
 class Exchange:
-    """A request on its way: which stream its answer belongs to, and the id its client gave it."""
+    """A request on its way, as its client calls it, and which stream its answer belongs to."""
 
-    client_id: RequestId
+    request_id: RequestId
     stream: Stream
     waiting: set[RequestId]
     """Requests of the same POST without an answer; the stream ends when there are none."""
-    under_way: ExitStack
+    under_way: AbstractContextManager[None]
     """Keeps the session from being idle, also while no connection waits for the answer."""
-    loaded: Loaded | None = None
+    delivery: Delivery | None = None
     """What the answer that is about to be said will tell."""
 
 
@@ -67,12 +65,10 @@ class Incarnation:
 
     front: Front
     streams: Streams
-    ids: Iterator[int]
-    """Unique in the session: no answer of an earlier incarnation meets a request of this one."""
     version: str = attrs.field(default="", init=False)
     _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
-    _by_client: dict[RequestId, RequestId] = attrs.field(factory=dict, init=False)
-    """Our id of each, by the one that its client gave it."""
+    """By the ids of their requests, in which "1" is 1. No answer of an earlier incarnation meets a
+    request of this one, and no two of one id are under way at once."""
     _pipe: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
         factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
     )
@@ -120,16 +116,19 @@ class Incarnation:
         """Its client can initialize again; what went on goes on as tasks."""
         self.front.give_up()
         self.front.draining.set()
-        for ours in tuple(self._exchanges):
-            self._fail(ours, log_id)
+        for request_id in tuple(self._exchanges):
+            self._fail(request_id, log_id)
 
-    def _fail(self, ours: RequestId | None, log_id: str) -> None:
+    def _fail(self, request_id: RequestId | None, log_id: str) -> None:
         """Answer a request, if it is not answered, that we have a bug."""
-        exchange = self._exchanges.get(ours) if ours is not None else None
-        if exchange is not None and ours is not None:
-            said = crashed(exchange.client_id, log_id)
+        exchange = self._exchange(request_id)
+        if exchange is not None:
+            said = crashed(exchange.request_id, log_id)
             self.streams.add(exchange.stream, said, is_answer=True)
-            self._settle(ours)
+            self._settle(exchange.request_id)
+
+    def _exchange(self, request_id: RequestId | None) -> Exchange | None:
+        return None if request_id is None else self._exchanges.get(coerce_request_id(request_id))
 
     def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
         """An id that is used twice, or that a request in flight has."""
@@ -137,7 +136,7 @@ class Incarnation:
         for message in messages:
             if isinstance(message, JSONRPCRequest):
                 key = coerce_request_id(message.id)
-                if key in seen or key in self._by_client:
+                if key in seen or key in self._exchanges:
                     return message.id
                 seen.add(key)
         return None
@@ -156,72 +155,54 @@ class Incarnation:
         waiting: set[RequestId] = set()
         try:
             for message in messages:
-                item = self._prepare(message, stream, waiting)
-                if item is not None:
-                    self.front.observe(item.message)
-                    pipe.send_nowait(item)
+                metadata = None
+                if isinstance(message, JSONRPCRequest):
+                    assert stream is not None
+                    metadata = self._expect(message.id, stream, waiting)
+                self.front.observe(message)
+                pipe.send_nowait(SessionMessage(message, metadata))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._settle_all()
             raise Refused(404, "the session has ended; initialize a new one") from None
 
-    def _prepare(
-        self, message: JSONRPCMessage, stream: Stream | None, waiting: set[RequestId]
-    ) -> SessionMessage | None:
-        if isinstance(message, JSONRPCRequest):
-            assert stream is not None
-            ours = next(self.ids)
-            under_way = ExitStack()
-            under_way.enter_context(self.front.session.busy())
-            self._exchanges[ours] = Exchange(message.id, stream, waiting, under_way)
-            self._by_client[coerce_request_id(message.id)] = ours
-            waiting.add(ours)
+    def _expect(
+        self, request_id: RequestId, stream: Stream, waiting: set[RequestId]
+    ) -> ServerMessageMetadata:
+        """A request is about to be under way."""
+        key = coerce_request_id(request_id)
+        under_way = self.front.session.busy()
+        under_way.__enter__()
+        self._exchanges[key] = Exchange(request_id, stream, waiting, under_way)
+        waiting.add(key)
 
-            async def unanswered() -> None:
-                self._settle(ours)
+        async def unanswered() -> None:
+            self._settle(key)
 
-            return SessionMessage(
-                message.model_copy(update={"id": ours}),
-                ServerMessageMetadata(on_request_unanswered=unanswered, can_send_request=False),
-            )
-        if isinstance(message, JSONRPCNotification) and (
-            message.method == "notifications/cancelled"
-        ):
-            params = dict(message.params or {})
-            ours_or_none = self._ours(params.get("requestId"))
-            if ours_or_none is None:
-                return None
-            params["requestId"] = ours_or_none
-            return SessionMessage(message.model_copy(update={"params": params}))
-        return SessionMessage(message)
+        return ServerMessageMetadata(on_request_unanswered=unanswered, can_send_request=False)
 
-    def _ours(self, client_id: Any) -> RequestId | None:
-        if not isinstance(client_id, str | int):
-            return None
-        return self._by_client.get(coerce_request_id(client_id))
-
-    def carry(self, loaded: Loaded) -> None:
+    def carry(self, request_id: RequestId, delivery: Delivery) -> None:
         """The next thing said for that request is an answer that tells of these events."""
-        exchange = self._exchanges.get(loaded.request_id)
+        exchange = self._exchange(request_id)
         if exchange is not None:
-            exchange.loaded = loaded
+            exchange.delivery = delivery
         else:
-            loaded.delivery.give_back()
+            delivery.give_back()
 
-    def _settle(self, ours: RequestId) -> None:
-        exchange = self._exchanges.pop(ours, None)
+    def _settle(self, request_id: RequestId) -> None:
+        key = coerce_request_id(request_id)
+        exchange = self._exchanges.pop(key, None)
         if exchange is not None:
-            del self._by_client[coerce_request_id(exchange.client_id)]
-            if exchange.loaded is not None:
-                exchange.loaded.delivery.give_back()
-            exchange.under_way.close()
-            exchange.waiting.discard(ours)
+            if exchange.delivery is not None:
+                exchange.delivery.give_back()
+            exchange.under_way.__exit__(None, None, None)
+            exchange.waiting.discard(key)
             if not exchange.waiting:
                 self.streams.finish(exchange.stream)
             self._look()
 
     def _settle_all(self) -> None:
-        for ours in tuple(self._exchanges):
-            self._settle(ours)
+        for request_id in tuple(self._exchanges):
+            self._settle(request_id)
 
     async def say(self, item: SessionMessage) -> None:
         """A message from the dispatcher, put into the stream it belongs to."""
@@ -233,22 +214,21 @@ class Incarnation:
     async def _say(self, item: SessionMessage) -> None:
         message, metadata = item.message, item.metadata
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            exchange = self._exchanges.get(message.id) if message.id is not None else None
-            if exchange is None or message.id is None:
+            exchange = self._exchange(message.id)
+            if exchange is None:
                 return
-            whole = message.model_copy(update={"id": exchange.client_id})
-            said, is_whole = await answer(whole)
-            if self._exchanges.get(message.id) is not exchange:
+            said, is_whole = await answer(message)
+            if self._exchange(message.id) is not exchange:
                 return  # its client has joined again meanwhile
-            cargo = None
-            if is_whole and isinstance(whole, JSONRPCResponse) and exchange.loaded is not None:
-                cargo, exchange.loaded = _cargo(whole, exchange.loaded), None
-            self.streams.add(exchange.stream, said, is_answer=True, cargo=cargo)
-            self._settle(message.id)
+            delivery = None
+            if is_whole and isinstance(message, JSONRPCResponse):
+                delivery, exchange.delivery = exchange.delivery, None
+            self.streams.add(exchange.stream, said, is_answer=True, delivery=delivery)
+            self._settle(exchange.request_id)
         else:
             related = None
             if isinstance(metadata, ServerMessageMetadata):
-                related = self._exchanges.get(metadata.related_request_id or "")
+                related = self._exchange(metadata.related_request_id)
             stream = self.streams.standalone if related is None else related.stream
             self.streams.add(stream, dump(message))
         await self.streams.wait_for_room()
@@ -261,17 +241,6 @@ class Incarnation:
         self._pipe[0].close()
         self._settle_all()
         self.streams.start_over()
-
-
-def _cargo(answer: JSONRPCResponse, loaded: Loaded) -> Cargo:
-    """The events of an answer, as its stream sees them."""
-
-    def without() -> str | None:
-        if loaded.bare is None:
-            return None
-        return dump(answer.model_copy(update={"result": loaded.bare}))
-
-    return Cargo(loaded.delivery.commit, loaded.delivery.give_back, without)
 
 
 @attrs.define(eq=False)
@@ -301,7 +270,6 @@ class HttpClient:
     manager: SessionManager
     streams: Streams = attrs.field(init=False)
     incarnation: Incarnation | None = attrs.field(default=None, init=False)
-    _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def __attrs_post_init__(self) -> None:
         sweeper = self.session.sweeper
@@ -319,7 +287,7 @@ class HttpClient:
         if self.incarnation is not None:
             self.incarnation.end()
         front = Front(self.session, self.manager)
-        self.incarnation = Incarnation(front, self.streams, self._ids)
+        self.incarnation = Incarnation(front, self.streams)
         front.deliver = self.incarnation.carry
         self.incarnation.begin(self.session)
         return self.incarnation

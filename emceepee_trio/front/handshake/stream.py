@@ -1,7 +1,7 @@
-"""One stream to a client of the handshake era: a log, its readers, and what its entries carry.
+"""One stream to a client of the handshake era: a log, its readers, and what its entries tell of.
 
-Knows neither HTTP nor JSON-RPC: entries are text, and may carry something that is handed over with
-them or goes back. `streams.py` keeps all of a session within bounds.
+Knows neither HTTP nor JSON-RPC: entries are text, and may have a delivery, which is handed over
+with them or goes back. `streams.py` keeps all of a session within bounds.
 """
 
 from __future__ import annotations
@@ -15,18 +15,10 @@ from typing import NamedTuple
 import attrs
 import trio
 
+from ...session.events import Delivery
+
 READ, UNREAD, ANSWER = range(3)
 """Of entries, in the order in which they make room for others."""
-
-
-@attrs.frozen
-class Cargo:
-    """What an entry carries: exactly one of `commit` and `give_back` is called, once."""
-
-    commit: Callable[[], None]
-    give_back: Callable[[], None]
-    without: Callable[[], str | None]
-    """The entry's text if the cargo goes back; None if nothing would be left of it."""
 
 
 @attrs.define(eq=False)
@@ -36,14 +28,15 @@ class Entry:
     is_answer: bool
     age: int
     """Among all entries of the session; the lower, the older."""
-    cargo: Cargo | None = None
+    delivery: Delivery | None = None
+    """Events that it tells of, as long as they may go back."""
 
     def hand_over(self) -> bool:
-        """A connection writes it, now. Whether it carried something, which is settled by that."""
-        cargo, self.cargo = self.cargo, None
-        if cargo is None:
+        """A connection writes it, now. Whether that settles what becomes of events."""
+        delivery, self.delivery = self.delivery, None
+        if delivery is None:
             return False
-        cargo.commit()
+        delivery.commit()
         return True
 
 
@@ -63,8 +56,8 @@ class Stream:
     _freed: Callable[[Stream], None]
     """To be called when an entry may go that had to be kept before."""
     entries: deque[Entry] = attrs.field(factory=deque, init=False)
-    laden: dict[int, Entry] = attrs.field(factory=dict, init=False)
-    """Those that carry something, or did, by their numbers: few, as only answers do."""
+    telling: dict[int, Entry] = attrs.field(factory=dict, init=False)
+    """Those that tell of events, by their numbers: few, as only answers do."""
     last: int = attrs.field(default=0, init=False)
     taken: int = attrs.field(default=0, init=False)
     """The newest number that a connection has written, as far as the client has not denied it."""
@@ -102,8 +95,9 @@ class Stream:
         return Turn(ANSWER if oldest.is_answer else UNREAD, oldest.age, self.id)
 
     @property
-    def carries(self) -> bool:
-        return any(entry.cargo is not None for entry in self.laden.values())
+    def is_unsettled(self) -> bool:
+        """Whether there are events that may go back."""
+        return any(entry.delivery is not None for entry in self.telling.values())
 
     def after(self, number: int) -> Entry | None:
         """The first entry behind that one."""

@@ -20,8 +20,9 @@ import trio
 
 from ... import logs
 from ...config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
+from ...session.events import Delivery
 from .line import Line
-from .stream import Cargo, Entry, Reader, Stream
+from .stream import Entry, Reader, Stream
 
 WRITER_PATIENCE = 30.0
 """Seconds that a writer waits for readers who are behind; then the slowest of them is dropped."""
@@ -46,7 +47,7 @@ class Streams:
     keep: int = MAX_STREAM_MESSAGES
     keep_bytes: int = MAX_STREAM_BYTES
     on_kept: Callable[[float], None] = lambda due: None
-    """Told when :meth:`sweep` is wanted: when something that is carried goes back."""
+    """Told when :meth:`sweep` is wanted: when events that were not read go back."""
     standalone: Stream = attrs.field(init=False)
     """What belongs to no request."""
     evicted: int = attrs.field(default=0, init=False)
@@ -54,8 +55,8 @@ class Streams:
     _streams: dict[str, Stream] = attrs.field(factory=dict, init=False)
     _finished: OrderedDict[str, Stream] = attrs.field(factory=OrderedDict, init=False)
     """Those of them that are, the longest finished first."""
-    _carrying: OrderedDict[str, Stream] = attrs.field(factory=OrderedDict, init=False)
-    """Of these, those that carried something when they were finished."""
+    _unsettled: OrderedDict[str, Stream] = attrs.field(factory=OrderedDict, init=False)
+    """Of these, those that were when they were finished."""
     _line: Line = attrs.field(init=False)
     _ages: int = attrs.field(default=0, init=False)
     _count: int = attrs.field(default=0, init=False)
@@ -81,8 +82,8 @@ class Streams:
         self._finished[stream.id] = stream
         if not stream.entries:
             self.discard(stream)
-        elif stream.carries:
-            self._carrying[stream.id] = stream
+        elif stream.is_unsettled:
+            self._unsettled[stream.id] = stream
             self.on_kept(stream.finished_at + KEPT)
         stream.wake()
 
@@ -107,24 +108,29 @@ class Streams:
         return stream.open_reader()
 
     def add(
-        self, stream: Stream, data: str, *, is_answer: bool = False, cargo: Cargo | None = None
+        self,
+        stream: Stream,
+        data: str,
+        *,
+        is_answer: bool = False,
+        delivery: Delivery | None = None,
     ) -> None:
         """Synchronous: messages are in the order in which they are said, whatever their writers do.
 
         So the bound is exceeded by what is added before :meth:`wait_for_room` returns.
         """
         if stream.id not in self._streams:  # of a session that has ended
-            if cargo is not None:
-                cargo.give_back()
+            if delivery is not None:
+                delivery.give_back()
             return
         if stream.taken == stream.last:
             stream.behind_since = trio.current_time()
         stream.last += 1
         self._ages += 1
-        entry = Entry(stream.last, data, is_answer, self._ages, cargo)
+        entry = Entry(stream.last, data, is_answer, self._ages, delivery)
         stream.entries.append(entry)
-        if cargo is not None:
-            stream.laden[entry.number] = entry
+        if delivery is not None:
+            stream.telling[entry.number] = entry
         self._line.join(stream)
         self._count += 1
         self._bytes += len(data)
@@ -164,9 +170,9 @@ class Streams:
         entry = stream.entries.popleft()
         self._count -= 1
         self._bytes -= len(entry.data)
-        stream.laden.pop(entry.number, None)
-        if entry.cargo is not None:
-            entry.cargo.give_back()
+        stream.telling.pop(entry.number, None)
+        if entry.delivery is not None:
+            entry.delivery.give_back()
         if entry.number > stream.taken:
             self._lost(1)
         if stream.is_finished and not stream.entries:
@@ -184,12 +190,12 @@ class Streams:
         min(behind, key=lambda s: s.behind_since).drop_reader()
 
     def next_due(self) -> float | None:
-        """When something that is carried goes back, unless it is read before."""
-        while self._carrying:
-            stream = next(iter(self._carrying.values()))
-            if stream.carries:
+        """When events go back, unless they are read before."""
+        while self._unsettled:
+            stream = next(iter(self._unsettled.values()))
+            if stream.is_unsettled:
                 return stream.finished_at + KEPT
-            del self._carrying[stream.id]
+            del self._unsettled[stream.id]
         return None
 
     def sweep(self) -> None:
@@ -201,24 +207,24 @@ class Streams:
 
     def _unload(self, stream: Stream) -> None:
         """What was not handed over goes back; what is left of its entries stays."""
-        for entry in stream.laden.values():
-            cargo, entry.cargo = entry.cargo, None
-            if cargo is None:
+        for entry in stream.telling.values():
+            delivery, entry.delivery = entry.delivery, None
+            if delivery is None:
                 continue
-            rest = cargo.without()
+            rest = delivery.without()
             self._bytes += len(rest or "") - len(entry.data)
             if rest is not None:
                 entry.data = rest
             else:
                 stream.entries.remove(entry)
                 self._count -= 1
-            cargo.give_back()
+            delivery.give_back()
 
     def discard(self, stream: Stream) -> None:
         """Forget it. A reader it has still ends by itself."""
         if self._streams.pop(stream.id, None) is not None:
             self._finished.pop(stream.id, None)
-            self._carrying.pop(stream.id, None)
+            self._unsettled.pop(stream.id, None)
             self._line.leave(stream)
             self._unload(stream)  # that reader may not have got to it
             self._count -= len(stream.entries)
@@ -228,8 +234,8 @@ class Streams:
     def start_over(self) -> None:
         """The client has lost every stream: what it has not read goes on in the standalone one.
 
-        But for answers: those stay where they belong, for whoever resumes that stream; what they
-        carry goes back.
+        But for answers: those stay where they belong, for whoever resumes that stream; the events
+        that they tell of go back.
         """
         self.standalone.drop_reader()
         moving: list[Entry] = []

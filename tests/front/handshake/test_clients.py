@@ -183,3 +183,26 @@ async def test_a_reader_that_holds_up_its_writers_too_long_is_dropped(
         resumed = await listening(client, exchange.events[0].id)
         assert texts(resumed.messages) == ["c", "d", "e"]
         assert client.own.streams.evicted == 2
+
+
+@pytest.mark.parametrize("request_id", [0, 7, "7", "", "k"], ids=repr)
+async def test_a_request_has_the_id_that_its_client_gave_it(
+    request_id: int | str, autojump_clock: MockClock
+) -> None:
+    async with open_world() as world:
+        client = await world.joined()
+        exchange = client.request("test/speak", request_id, key="k")
+        speaker = await world.speaker("k")
+        await speaker.say("a")
+        twice = client.request("ping", request_id)
+        assert (await twice.error())[0] == 400
+        assert texts([await exchange.message()]) == ["a"]
+        speaker.answer("b")
+        assert (await exchange.answer())["id"] == request_id
+        assert (await client.request("ping", request_id).answer())["id"] == request_id
+        await client.cancel(request_id).complete()
+        other = client.request("test/speak", request_id, key="other")
+        await world.speaker("other")
+        await client.cancel(request_id).complete()
+        await other.complete()
+        assert other.messages == []

@@ -113,8 +113,8 @@ FRONT = (
     mutant(
         "events count as delivered when they are put into a stream, and not when that is written",
         "front/handshake/clients.py",
-        "                cargo, exchange.loaded = _cargo(whole, exchange.loaded), None\n",
-        "                exchange.loaded = exchange.loaded.delivery.commit()\n",
+        "                delivery, exchange.delivery = exchange.delivery, None\n",
+        "                exchange.delivery = exchange.delivery and exchange.delivery.commit()\n",
         "front/test_deliveries.py",
     ),
     mutant(
