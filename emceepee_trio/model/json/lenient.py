@@ -11,6 +11,7 @@ at and returns it in our words. This module knows neither configuration nor tool
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Mapping
@@ -58,10 +59,9 @@ class _Reading:
     def read(self, value: object, cls: Any, path: str, most: int | None = None) -> object:
         """*value*, which stands at *path*; of a list at *most* so many items."""
         value = _parsed(value, cls)
-        choices = arms(cls) if is_union(cls) else [cls]
-        if choices[1:]:
+        one = _only(cls)
+        if one is None or type(value) is one:
             return value
-        (one,) = choices
         if attrs.has(one) and isinstance(value, Mapping):
             return self._object(value, one, path)
         if (
@@ -78,7 +78,7 @@ class _Reading:
         return value
 
     def _object(self, value: Mapping[str, Any], cls: Any, path: str) -> dict[str, object]:
-        fields: dict[str, Any] = {a.name: a for a in fields_of(cls) if a.init}
+        fields = _fields(cls)
         takes = {k: fields[name] for k, name in self.aliases.items() if name in fields} | fields
         given = getattr(cls, "meant", dict)(value)
         known = [key for key in takes if key in given]  # of very many keys they are few
@@ -94,6 +94,18 @@ class _Reading:
             if it is not None or a.default is attrs.NOTHING or NoneType in get_args(a.type):
                 made[key] = self.read(it, a.type, join(path, key), a.metadata.get("most_items"))
         return made
+
+
+@functools.cache
+def _fields(cls: Any) -> dict[str, Any]:
+    return {a.name: a for a in fields_of(cls) if a.init}
+
+
+@functools.cache
+def _only(cls: Any) -> Any:
+    """The one type that is taken beside null, if it is one."""
+    choices = arms(cls) if is_union(cls) else [cls]
+    return None if choices[1:] else choices[0]
 
 
 def _number(value: object, cls: type) -> object:
@@ -115,6 +127,7 @@ def _parsed(value: object, cls: Any) -> object:
     return inner if isinstance(inner, sort) else value
 
 
+@functools.cache
 def _spelled(cls: Any) -> type | None:
     """What a string may stand for that is given for a *cls*, if it cannot be just that."""
     choices = arms(cls) if is_union(cls) else [cls]
