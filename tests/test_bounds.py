@@ -48,7 +48,6 @@ from emceepee_trio.errors import ExecutionFailed, LimitReached
 from emceepee_trio.front import log_messages, modern
 from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
-from emceepee_trio.front.instructions import instructions
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
 from emceepee_trio.model import forms
@@ -63,6 +62,7 @@ from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.tools import resources
 from emceepee_trio.tools.common.registry import STRANGERS
+from emceepee_trio.tools.instructions import instructions
 from emceepee_trio.web import token_file
 from full_pipe import full_pipe
 from parts import mock_clock

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee_trio.tools import all_tools
+from emceepee_trio.tools import TOOLBOX
 
 DOCS = Path(__file__).parents[1] / "docs"
 GENERATE = runpy.run_path(str(DOCS / "generate.py"))
@@ -21,6 +21,6 @@ def test_a_page_says_what_the_code_says(page: str) -> None:
 
 def test_every_tool_and_setting_can_be_read_in_the_tree() -> None:
     tools = (DOCS / "tools.rst").read_text("utf-8")
-    assert all(f"\n``{tool.name}``\n~~" in tools for tool in all_tools())
+    assert all(f"\n``{tool.name}``\n~~" in tools for tool in TOOLBOX.tools)
     settings = (DOCS / "configuration.rst").read_text("utf-8")
     assert "   * - ``allowed_tools``\n     - list of string\n" in settings

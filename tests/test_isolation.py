@@ -23,7 +23,8 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
-from emceepee_trio.tools.common.registry import TOOLS, Request
+from emceepee_trio.tools import TOOLBOX
+from emceepee_trio.tools.common.registry import Request
 from emceepee_trio.tools.common.response import error_reply, finish
 from fake_backends import Journal, raw, until
 
@@ -41,7 +42,7 @@ class Client:
 
     async def call(self, tool: str, /, **arguments: Any) -> Answer:
         try:
-            reply = await TOOLS.get(tool).call(Request(self.session, self.manager), arguments)
+            reply = await TOOLBOX.get(tool).call(Request(self.session, self.manager), arguments)
         except ToolError as error:
             reply = error_reply(error)
         result, delivery = finish(self.session, reply)

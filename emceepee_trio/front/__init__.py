@@ -1,7 +1,7 @@
 """MCP requests in, answers out: what a client may ask of us, over each transport and in each era.
 
 `mcp` the requests of a client, answered from its session, over any transport; it has its `lists`,
-`instructions`, `progress` and `log_messages` · `stdio` one client on standard input and output ·
+`progress` and `log_messages` · `stdio` one client on standard input and output ·
 `http` the endpoint, whose eras are `handshake` and `modern`; both open `sessions` · `sdk` what we
 use of the SDK's server beyond what it promises.
 """

@@ -33,6 +33,7 @@ from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
+from ..tools.common.registry import Toolbox
 from ..waits.slices import in_slices
 from ..web.wire import (
     ClientGone,
@@ -62,11 +63,12 @@ BATCHES = "2025-03-26"
 class McpEndpoint:
     manager: SessionManager
     config: Config
+    toolbox: Toolbox
     _clients: dict[str, HttpClient] = attrs.field(factory=dict, init=False)
     _modern: Modern = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._modern = Modern(self.manager)
+        self._modern = Modern(self.manager, self.toolbox)
 
     def drain(self) -> None:
         """Long polls and streams return; requests that are being answered go on."""
@@ -181,7 +183,7 @@ class McpEndpoint:
             raise Refused(503, "shutting down")
         session_id = secrets.token_urlsafe(24)
         session = await open_session(self.manager, session_id, principal, on_demand=on_demand)
-        client = self._clients[session.id] = HttpClient(session, self.manager)
+        client = self._clients[session.id] = HttpClient(session, self.manager, self.toolbox)
         session.at_end(partial(self._forget, client))
         return client
 

@@ -21,7 +21,6 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..errors import NotFound
-from ..tools import all_tools
 from ..tools.common.asking import RESOURCE_NOT_FOUND
 from ..tools.resources import OUR_RESOURCES, read_ours
 
@@ -40,7 +39,9 @@ def enveloped(context: Context, result: dict[str, Any]) -> dict[str, Any]:
 
 
 async def list_tools(context: Context, params: PaginatedRequestParams | None) -> Any:
-    return enveloped(context, {"tools": [tool.to_json() for tool in all_tools()]})
+    return enveloped(
+        context, {"tools": [tool.to_json() for tool in context.lifespan_context.toolbox.tools]}
+    )
 
 
 async def list_resources(context: Context, params: PaginatedRequestParams | None) -> Any:

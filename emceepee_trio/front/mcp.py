@@ -53,11 +53,10 @@ from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.common.clients import STRANGER, Known, known
-from ..tools.common.registry import TOOLS, Request, Tool
+from ..tools.common.registry import Request, Tool, Toolbox
 from ..tools.common.response import Reply, error_reply, finish
 from ..waits.firewall import Firewall, begin_lasting
 from ..web.wire import dump
-from .instructions import instructions
 from .lists import (
     SERVER_INFO,
     enveloped,
@@ -99,6 +98,7 @@ class Front:
 
     session: Session
     manager: SessionManager
+    toolbox: Toolbox
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
     deliver: Callable[[RequestId, Delivery], None] = lambda _, delivery: delivery.commit()
@@ -166,7 +166,7 @@ class Front:
                     self._remember_client((context.params or {}).get("clientInfo"))
                 result = await call_next(context)
                 if context.method in GREETINGS:
-                    result = _with_instructions(result, instructions(self.session))
+                    result = _with_instructions(result, self.toolbox.instructions(self.session))
                 return result
         finally:
             if self._in_flight.get(key) is entry:
@@ -200,7 +200,7 @@ class Front:
         self._remember_client(meta.get(CLIENT_INFO_META_KEY))
         self.session.used = True
         try:
-            tool = TOOLS.get(name)
+            tool = self.toolbox.get(name)
         except UnknownTool as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
         entry.request.answer_ms = self.client.answer_ms(self.session.config.limits)

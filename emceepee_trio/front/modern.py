@@ -53,7 +53,7 @@ from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..tools.common.registry import TOOLS
+from ..tools.common.registry import Toolbox
 from ..waits.slices import in_slices
 from ..web.wire import (
     KEEP_ALIVE,
@@ -177,6 +177,7 @@ class _Workspace:
 @attrs.define(eq=False)
 class Modern:
     manager: SessionManager
+    toolbox: Toolbox
     _workspaces: dict[str, _Workspace] = attrs.field(factory=dict, init=False)
     """By the name of their sessions."""
 
@@ -207,13 +208,13 @@ class Modern:
         if isinstance(route, InboundLadderRejection):
             _raise_if(route)
         assert isinstance(route, InboundModernRoute)
-        _raise_if(_param_rejection(message, headers))
+        _raise_if(_param_rejection(message, headers, self.toolbox))
         name = _name(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
         exchange = _Exchange(message.id)
-        front = Front(session, self.manager, session.draining, exchange.carry)
+        front = Front(session, self.manager, self.toolbox, session.draining, exchange.carry)
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
@@ -343,13 +344,15 @@ def _raise_if(rejection: InboundLadderRejection | None) -> None:
         )
 
 
-def _param_rejection(message: JSONRPCRequest, headers: Headers) -> InboundLadderRejection | None:
+def _param_rejection(
+    message: JSONRPCRequest, headers: Headers, toolbox: Toolbox
+) -> InboundLadderRejection | None:
     params = message.params or {}
     arguments = params.get("arguments") or {}
     if message.method != "tools/call" or not isinstance(arguments, Mapping):
         return None
     try:
-        schema = TOOLS.get(str(params.get("name"))).schema
+        schema = toolbox.get(str(params.get("name"))).schema
     except UnknownTool:
         return None
     return validate_mcp_param_headers(schema, arguments, headers)

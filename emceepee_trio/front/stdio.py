@@ -45,6 +45,7 @@ from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
+from ..tools import TOOLBOX
 from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
@@ -168,7 +169,7 @@ class _Unanswered:
 async def _serve(
     session: Session, manager: SessionManager, measure: Measure, pipes: _Pipes
 ) -> None:
-    front, unanswered = Front(session, manager, session.draining), _Unanswered()
+    front, unanswered = Front(session, manager, TOOLBOX, session.draining), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:

@@ -1,25 +1,38 @@
-"""The static tools, the same list in the same order for everyone.
+"""The tools that clients see: the same ones in the same order for everyone.
 
-Importing a module of this package registers its tools; the order here is the order of the list.
+Each module ends in a tuple of its tools; `TOOLBOX` is all of them, with the `instructions` that a
+client reads before it sees any. What tools are made of is in `common`.
 """
 
 from __future__ import annotations
 
-# isort: off
-from . import servers as servers
-from . import finding as finding
-from . import execution as execution
-from . import resources as resources
-from . import prompts as prompts
-from . import inbox as inbox
-from . import questions as questions
-from . import tasks as tasks
-from . import activity as activity
-from . import timers as timers
+from . import (
+    activity,
+    execution,
+    finding,
+    inbox,
+    prompts,
+    questions,
+    resources,
+    servers,
+    tasks,
+    timers,
+)
+from .common.registry import Toolbox
+from .instructions import instructions
 
-# isort: on
-from .common.registry import TOOLS, Tool
-
-
-def all_tools() -> tuple[Tool, ...]:
-    return TOOLS.all()
+TOOLBOX = Toolbox(
+    (
+        *servers.TOOLS,
+        *finding.TOOLS,
+        *execution.TOOLS,
+        *resources.TOOLS,
+        *prompts.TOOLS,
+        *inbox.TOOLS,
+        *questions.TOOLS,
+        *tasks.TOOLS,
+        *activity.TOOLS,
+        *timers.TOOLS,
+    ),
+    instructions,
+)

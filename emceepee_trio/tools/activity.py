@@ -14,7 +14,7 @@ from ..session.call import Task
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
 from .common.deliveries import NOTHING_PENDING, events_json, pending, remarks
-from .common.registry import ACTS, TOOLS, Request
+from .common.registry import ACTS, Request, tool
 from .common.response import LONGEST, Reply, text
 from .servers import task_items
 
@@ -25,7 +25,7 @@ class AwaitActivity:
     last_event_id: Annotated[str | None, Doc("repeat all kept events after this one")] = None
 
 
-@TOOLS.tool(
+@tool(
     "Wait until anything happens: a task ends, a server asks, notifies, connects or is lost, a "
     "timer fires. Returns at once if there is news.",
     AwaitActivity,
@@ -104,3 +104,6 @@ def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery
     if delivery.events:
         said["lastEventId"] = delivery.last_event_id
     return said | remarks(delivery)
+
+
+TOOLS = (await_activity,)

@@ -28,7 +28,7 @@ from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .common.asking import as_tool_error, asks
 from .common.deliveries import references
-from .common.registry import CALLS, TOOLS, Request
+from .common.registry import CALLS, Request, tool
 from .common.response import LONGEST, Reply, text
 from .servers import task_items
 
@@ -44,7 +44,7 @@ class ExecuteTool:
     ttl_ms: Annotated[int | None, Doc("life of the task it may become, default 600000")] = None
 
 
-@TOOLS.tool(
+@tool(
     "Call a tool of a server; list_tools shows its schema. A call that takes longer than "
     "timeout_ms goes on as a task: await_activity tells when it is done, get_task_result fetches "
     "the result.",
@@ -199,3 +199,6 @@ def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cu
             said += f" Server {server!r} is {backend.starting_still}."
             session.planned.discard(server)
     return Reply({"content": [text(said), text(dumps(shown))], "isError": False}, full=full)
+
+
+TOOLS = (execute_tool,)

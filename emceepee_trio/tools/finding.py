@@ -33,7 +33,7 @@ from ..model.wire import dumps, loads
 from ..session.session import Session
 from .common.asking import Gathered, gather, strangers_own
 from .common.listing import abridged, size_of_text
-from .common.registry import READS, TOOLS, Request
+from .common.registry import READS, Request, tool
 from .common.response import Reply, text
 from .common.search import Search
 
@@ -54,7 +54,7 @@ class ListTools:
     fresh: Annotated[bool, Doc("ask again")] = False
 
 
-@TOOLS.tool(
+@tool(
     "Find tools of the connected servers, with their schemas. Narrow it down: lists can be long, "
     "and come in pages.",
     ListTools,
@@ -277,3 +277,6 @@ def _reply(asked: ListTools, page: _Page, detail: str, said: Mapping[str, Any]) 
         rest |= {"more": page.more, "cursor": f"{detail[0]}{at}-{_asked_for(asked)}-{server}"}
     answer = f'{{"tools":[{",".join(page.groups)}],{dumps(rest)[1:]}'
     return Reply({"content": [text(answer)], "isError": False})
+
+
+TOOLS = (list_tools,)

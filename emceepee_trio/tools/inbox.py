@@ -17,7 +17,7 @@ from ..model.wire import to_snake
 from ..session.buffers import Logged, at_least
 from ..waits.slices import in_slices
 from .common.asking import ask
-from .common.registry import ACTS, READS, SETS, TOOLS, NoArguments, Request
+from .common.registry import ACTS, READS, SETS, NoArguments, Request, tool
 from .common.response import Reply, json_reply, long_reply
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -30,9 +30,7 @@ class GetNotifications:
     limit: Annotated[int | None, Bounds(1, 100_000)] = None
 
 
-@TOOLS.tool(
-    "Notifications of servers, oldest first; removed when returned.", GetNotifications, ACTS
-)
+@tool("Notifications of servers, oldest first; removed when returned.", GetNotifications, ACTS)
 async def get_notifications(request: Request, asked: GetNotifications) -> Reply:
     buffers = request.session.buffers
     found = buffers.take_notifications(asked.server, asked.limit)
@@ -51,7 +49,7 @@ class GetLogs:
     clear: Annotated[bool, Doc("forget what matched")] = True
 
 
-@TOOLS.tool(
+@tool(
     "Log lines of servers (their log messages, stderr, and stray output), the newest limit.",
     GetLogs,
     ACTS,
@@ -78,7 +76,7 @@ class SetLogLevel:
     level: LogLevel
 
 
-@TOOLS.tool("Set how much a server logs.", SetLogLevel, ACTS, waits=True)
+@tool("Set how much a server logs.", SetLogLevel, ACTS, waits=True)
 async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
     backend = request.session.backend(asked.server)
     if backend.state is BackendState.IDLE:
@@ -94,7 +92,7 @@ async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
     return json_reply({"server": asked.server, "level": asked.level})
 
 
-@TOOLS.tool("The roots that servers are told.", NoArguments, READS)
+@tool("The roots that servers are told.", NoArguments, READS)
 async def get_roots(request: Request, _: NoArguments) -> Reply:
     return _roots(request)
 
@@ -123,7 +121,7 @@ class SetRoots:
             yield Problem("roots", f"too long: {size} characters, at most {MAX_ROOTS_BYTES}")
 
 
-@TOOLS.tool(
+@tool(
     "Tell servers which folders they may work in, instead of those they were told. Where some are "
     "configured, only within those.",
     SetRoots,
@@ -137,3 +135,6 @@ async def set_roots(request: Request, asked: SetRoots) -> Reply:
     choice = await trio.to_thread.run_sync(work) if told.needs_disk else work()
     request.session.choose_roots(choice)
     return _roots(request)
+
+
+TOOLS = (get_notifications, get_logs, set_log_level, get_roots, set_roots)

@@ -13,12 +13,12 @@ from ..errors import NotFound
 from ..model.json.fields import Doc, frozen
 from ..model.json.problems import Problem
 from .common.asking import ask
-from .common.registry import READS, TOOLS, Request
+from .common.registry import READS, Request, tool
 from .common.response import Reply, json_reply
 from .resources import OfServers, gathered_of
 
 
-@TOOLS.tool("Prompts of one server or of all.", OfServers, READS, waits=True)
+@tool("Prompts of one server or of all.", OfServers, READS, waits=True)
 async def list_prompts(request: Request, asked: OfServers) -> Reply:
     gathered = await gathered_of(request, "prompts", asked)
     return await gathered.reply("prompts")
@@ -31,7 +31,7 @@ class GetPrompt:
     arguments: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@TOOLS.tool("Render a prompt.", GetPrompt, READS, waits=True)
+@tool("Render a prompt.", GetPrompt, READS, waits=True)
 async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     backend = request.session.backend(asked.server)
     _check_shown(backend, asked.name)
@@ -79,7 +79,7 @@ class Complete:
     context: Annotated[Mapping[str, str], Doc("other arguments")] = attrs.field(factory=dict)
 
 
-@TOOLS.tool(
+@tool(
     "Suggest values for an argument of a prompt or resource template.", Complete, READS, waits=True
 )
 async def complete(request: Request, asked: Complete) -> Reply:
@@ -103,3 +103,6 @@ async def complete(request: Request, asked: Complete) -> Reply:
 
 
 _OPTIONAL = {"total": "total", "has_more": "hasMore"}
+
+
+TOOLS = (list_prompts, get_prompt, complete)

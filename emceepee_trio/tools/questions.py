@@ -19,7 +19,7 @@ from ..session.questions import Kind, checked_content
 from ..waits.matching import in_thread
 from ..waits.slices import in_slices
 from .common.listing import list_reply
-from .common.registry import ACTS, ENDS, READS, TOOLS, Request
+from .common.registry import ACTS, ENDS, READS, Request, tool
 from .common.response import Reply, json_reply, long_reply
 
 
@@ -29,7 +29,7 @@ class Open:
     request_id: Annotated[str | None, A_NAME, Doc("only this one, however large")] = None
 
 
-@TOOLS.tool("Open requests of servers for a completion by a model (you).", Open, READS)
+@tool("Open requests of servers for a completion by a model (you).", Open, READS)
 async def get_sampling_requests(request: Request, asked: Open) -> Reply:
     return await _open(request, "sampling", "sampling_requests", asked)
 
@@ -57,7 +57,7 @@ class RespondToSampling:
     stop_reason: Annotated[str | None, A_NAME] = None
 
 
-@TOOLS.tool("Answer a sampling request.", RespondToSampling, ACTS)
+@tool("Answer a sampling request.", RespondToSampling, ACTS)
 async def respond_to_sampling(request: Request, asked: RespondToSampling) -> Reply:
     questions = request.session.questions
     question = questions.get("sampling", asked.request_id)
@@ -92,14 +92,14 @@ class Cancel:
     reason: Annotated[str, MaxLength(1000)] = "cancelled by the client"
 
 
-@TOOLS.tool("Refuse a sampling request.", Cancel, ENDS)
+@tool("Refuse a sampling request.", Cancel, ENDS)
 async def cancel_sampling_request(request: Request, asked: Cancel) -> Reply:
     questions = request.session.questions
     questions.cancel(questions.get("sampling", asked.request_id), asked.reason)
     return json_reply({"cancelled": asked.request_id})
 
 
-@TOOLS.tool("Open questions of servers to the user, with the form they want.", Open, READS)
+@tool("Open questions of servers to the user, with the form they want.", Open, READS)
 async def get_elicitations(request: Request, asked: Open) -> Reply:
     return await _open(request, "elicitation", "elicitations", asked)
 
@@ -118,7 +118,7 @@ _STATES = {
 }
 
 
-@TOOLS.tool(
+@tool(
     "Answer a question of a server. Ask the user; do not make answers up.",
     RespondToElicitation,
     ACTS,
@@ -136,8 +136,18 @@ async def respond_to_elicitation(request: Request, asked: RespondToElicitation) 
     return json_reply({"responded": asked.request_id})
 
 
-@TOOLS.tool("Withdraw from a question of a server; it is told cancel.", Cancel, ENDS)
+@tool("Withdraw from a question of a server; it is told cancel.", Cancel, ENDS)
 async def cancel_elicitation_request(request: Request, asked: Cancel) -> Reply:
     questions = request.session.questions
     questions.cancel(questions.get("elicitation", asked.request_id), asked.reason)
     return json_reply({"cancelled": asked.request_id})
+
+
+TOOLS = (
+    get_sampling_requests,
+    respond_to_sampling,
+    cancel_sampling_request,
+    get_elicitations,
+    respond_to_elicitation,
+    cancel_elicitation_request,
+)

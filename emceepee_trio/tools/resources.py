@@ -16,7 +16,7 @@ from ..model.diagrams import diagrams
 from ..model.json.fields import frozen
 from ..model.wire import dumps
 from .common.asking import Gathered, Labelled, as_tool_error, ask, gather, list_of
-from .common.registry import ACTS, READS, TOOLS, Request
+from .common.registry import ACTS, READS, Request, tool
 from .common.response import Reply, json_reply
 
 DIAGRAMS = "emceepee://diagrams"
@@ -59,13 +59,13 @@ async def gathered_of(request: Request, name: List, asked: OfServers) -> Gathere
     return gathered
 
 
-@TOOLS.tool("Resources of one server or of all.", OfServers, READS, waits=True)
+@tool("Resources of one server or of all.", OfServers, READS, waits=True)
 async def list_resources(request: Request, asked: OfServers) -> Reply:
     gathered = await gathered_of(request, "resources", asked)
     return await gathered.reply("resources")
 
 
-@TOOLS.tool("Templates for resource URIs of one server or of all.", OfServers, READS, waits=True)
+@tool("Templates for resource URIs of one server or of all.", OfServers, READS, waits=True)
 async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
     gathered = await gathered_of(request, "resource_templates", asked)
     return await gathered.reply("resource_templates")
@@ -77,7 +77,7 @@ class Resource:
     uri: Annotated[str, A_URL]
 
 
-@TOOLS.tool("Read a resource.", Resource, READS, waits=True)
+@tool("Read a resource.", Resource, READS, waits=True)
 async def read_resource(request: Request, asked: Resource) -> Reply:
     if asked.server == OUR_NAME:
         result = read_ours(asked.uri)
@@ -104,7 +104,7 @@ def _check_shown(backend: Backend, uri: str) -> None:
         )
 
 
-@TOOLS.tool(
+@tool(
     "Be told when a resource changes: as a notification event, see await_activity.",
     Resource,
     ACTS,
@@ -129,7 +129,7 @@ async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     return json_reply({"subscribed": asked.uri})
 
 
-@TOOLS.tool("Undo subscribe_resource.", Resource, ACTS, waits=True)
+@tool("Undo subscribe_resource.", Resource, ACTS, waits=True)
 async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
     if asked.uri not in backend.wishes.subscriptions:
@@ -162,3 +162,12 @@ async def _follow(request: Request, backend: Backend, method: str, uri: str) -> 
         agreed.get("resourceSubscriptions") or ()
     ):
         raise ExecutionFailed(f"server {backend.server.name!r} does not follow changes of {uri!r}")
+
+
+TOOLS = (
+    list_resources,
+    list_resource_templates,
+    read_resource,
+    subscribe_resource,
+    unsubscribe_resource,
+)

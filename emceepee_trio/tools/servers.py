@@ -33,7 +33,7 @@ from ..session.session import Session
 from .common.asking import entries_of
 from .common.deliveries import ASKED, pending_of
 from .common.listing import list_reply
-from .common.registry import CALLS, ENDS, READS, STRANGERS, TOOLS, Request
+from .common.registry import CALLS, ENDS, READS, STRANGERS, Request, tool
 from .common.response import Reply, json_reply
 
 STDERR_TAIL = 20
@@ -64,7 +64,7 @@ class AddServer:
     keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False
 
 
-@TOOLS.tool(
+@tool(
     "Connect an MCP server, by url or by command, as in {name: 'git', command: 'uvx', args: "
     "['mcp-server-git']}. Its tools are then used with execute_tool.",
     AddServer,
@@ -81,7 +81,7 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
         server = server_from_arguments(entry)
     except ConfigError as error:
         problems = [*request.ignored, *strangers][:STRANGERS] + error.problems
-        raise TOOLS.get("add_server").refused(problems) from None
+        raise add_server.refused(problems) from None
     request.ignored += strangers
     client, replaced = await request.manager.add_server(
         request.session, server, keep_on_failure=keep
@@ -115,14 +115,14 @@ class Named:
     name: Annotated[str, A_NAME]
 
 
-@TOOLS.tool("Disconnect a server and forget it.", Named, ENDS)
+@tool("Disconnect a server and forget it.", Named, ENDS)
 async def remove_server(request: Request, asked: Named) -> Reply:
     request.session.backend(asked.name)
     await request.manager.remove_server(request.session, asked.name)
     return json_reply({"removed": asked.name})
 
 
-@TOOLS.tool(
+@tool(
     "Make a new connection to a server now; restarts a program. Use it when one is broken.",
     Named,
     CALLS,
@@ -141,7 +141,7 @@ class ListServers:
     ] = "summary"
 
 
-@TOOLS.tool("All servers: what they are for, and their state.", ListServers, READS)
+@tool("All servers: what they are for, and their state.", ListServers, READS)
 async def list_servers(request: Request, asked: ListServers) -> Reply:
     session = request.session
     show = describe if asked.detail == "full" else summarize
@@ -155,7 +155,7 @@ class OfServer:
     server: Annotated[str, A_NAME]
 
 
-@TOOLS.tool(
+@tool(
     "One server in detail: state, instructions, calls in flight and what they wait for, recent "
     "events, stderr. Tells why a call is stuck.",
     OfServer,
@@ -282,3 +282,6 @@ def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict
             del said["server_info"], said["capabilities"]
             said["too_large"] = True
     return said
+
+
+TOOLS = (add_server, remove_server, reconnect_server, list_servers, get_server_status)

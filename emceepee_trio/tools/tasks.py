@@ -25,7 +25,7 @@ from ..session.session import Session
 from .common.asking import asks
 from .common.deliveries import Room
 from .common.listing import list_reply
-from .common.registry import ENDS, READS, TOOLS, Request
+from .common.registry import ENDS, READS, Request, tool
 from .common.response import LONGEST, Reply, json_reply
 
 Status = Literal["working", "completed", "failed", "cancelled", "expired"]
@@ -47,7 +47,7 @@ class ListTasks:
     include_completed: Annotated[bool, Doc("also those that are over")] = False
 
 
-@TOOLS.tool("Tasks that are working, oldest first.", ListTasks, READS)
+@tool("Tasks that are working, oldest first.", ListTasks, READS)
 async def list_tasks(request: Request, asked: ListTasks) -> Reply:
     def wanted(task: Task) -> bool:
         if asked.server not in (None, task.server):
@@ -65,7 +65,7 @@ class OfTask:
     task_id: Annotated[str, A_NAME]
 
 
-@TOOLS.tool("One task, and the questions its server has open.", OfTask, READS)
+@tool("One task, and the questions its server has open.", OfTask, READS)
 async def get_task(request: Request, asked: OfTask) -> Reply:
     session = request.session
     task = _task(session.calls.get(asked.task_id))
@@ -89,7 +89,7 @@ class GetTaskResult:
     ] = None
 
 
-@TOOLS.tool(
+@tool(
     "The result of a task, waiting for it. May be repeated while it is kept.",
     GetTaskResult,
     READS,
@@ -142,7 +142,7 @@ async def _settled(call: Call, session: Session) -> None:
         nursery.cancel_scope.cancel("it is settled, or waits for an answer")
 
 
-@TOOLS.tool("Stop a task; its server is told.", OfTask, ENDS)
+@tool("Stop a task; its server is told.", OfTask, ENDS)
 async def cancel_task(request: Request, asked: OfTask) -> Reply:
     won, task = request.session.calls.cancel(asked.task_id)
     message = (
@@ -151,3 +151,6 @@ async def cancel_task(request: Request, asked: OfTask) -> Reply:
         else f"task {task.task_id} is {task.status.value} already"
     )
     return json_reply({"success": won, "message": message})
+
+
+TOOLS = (list_tasks, get_task, get_task_result, cancel_task)

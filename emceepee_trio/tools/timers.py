@@ -9,7 +9,7 @@ from ..config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MI
 from ..config.server import A_NAME
 from ..model.json.fields import Bounds, Doc, MaxLength, frozen
 from ..model.json.problems import Problem
-from .common.registry import ACTS, ENDS, READS, TOOLS, Request
+from .common.registry import ACTS, ENDS, READS, Request, tool
 from .common.response import Reply, json_reply
 
 
@@ -28,7 +28,7 @@ class SetTimer:
             )
 
 
-@TOOLS.tool("Be reminded later: await_activity returns when it fires.", SetTimer, ACTS)
+@tool("Be reminded later: await_activity returns when it fires.", SetTimer, ACTS)
 async def set_timer(request: Request, asked: SetTimer) -> Reply:
     timer = request.session.timers.set(asked.duration_ms, asked.message, interval=asked.interval)
     return json_reply({"timer": timer.to_json()})
@@ -39,7 +39,7 @@ class ListTimers:
     include_inactive: bool = False
 
 
-@TOOLS.tool("Active timers.", ListTimers, READS)
+@tool("Active timers.", ListTimers, READS)
 async def list_timers(request: Request, asked: ListTimers) -> Reply:
     timers = request.session.timers.list(include_inactive=asked.include_inactive)
     return json_reply({"timers": [timer.to_json() for timer in timers]})
@@ -50,12 +50,15 @@ class OfTimer:
     timer_id: Annotated[str, A_NAME]
 
 
-@TOOLS.tool("One timer.", OfTimer, READS)
+@tool("One timer.", OfTimer, READS)
 async def get_timer(request: Request, asked: OfTimer) -> Reply:
     return json_reply({"timer": request.session.timers.get(asked.timer_id).to_json()})
 
 
-@TOOLS.tool("Stop a timer.", OfTimer, ENDS)
+@tool("Stop a timer.", OfTimer, ENDS)
 async def delete_timer(request: Request, asked: OfTimer) -> Reply:
     request.session.timers.delete(asked.timer_id)
     return json_reply({"deleted": asked.timer_id})
+
+
+TOOLS = (set_timer, list_timers, get_timer, delete_timer)

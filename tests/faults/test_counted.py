@@ -13,7 +13,7 @@ import trio
 from asgi_client import BATCHING, BOTH, DONE, HELLO, Json, request
 from emceepee_client import GUARD, write_config
 from emceepee_lines import Lines, open_lines
-from emceepee_trio.tools import all_tools
+from emceepee_trio.tools import TOOLBOX
 from fake_backends import raw
 from raw_http import Peer
 from served import Daemon, serve
@@ -73,7 +73,7 @@ async def test_what_waits_for_nothing_is_answered_when_all_places_are_taken(tmp_
         await lines.initialize()
         await lines.execute("mute", "echo", {"text": "is there"})
         await ask(lines, "never", "execute_tool", tool="never")
-        for tool in all_tools():
+        for tool in TOOLBOX.tools:
             if not tool.waits and tool.name not in {"execute_tool", "await_activity"}:
                 await lines.call(tool.name, tool.name, **ARGUMENTS.get(tool.name, {}))
         assert (await lines.call("left", "remove_server", name="mute")).json == {"removed": "mute"}

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from emceepee_trio.tools import all_tools
+from emceepee_trio.tools import TOOLBOX
 from outside import Npm, inspect
 from served import Daemon
 
 Json = dict[str, Any]
 
-TOOLS = [tool.name for tool in all_tools()]
+TOOLS = [tool.name for tool in TOOLBOX.tools]
 LATEST, MODERN = "2025-11-25", "2026-07-28"
 
 

@@ -11,13 +11,13 @@ import trio
 from asgi_client import Client, Exchange
 from asgi_world import World, open_world
 from emceepee_trio.front.lists import SERVER_INFO
-from emceepee_trio.tools import all_tools
+from emceepee_trio.tools import TOOLBOX
 
 Json = dict[str, Any]
 Ask = Callable[..., Exchange]
 
 LISTS = [
-    ("tools/list", "tools", [tool.to_json() for tool in all_tools()]),
+    ("tools/list", "tools", [tool.to_json() for tool in TOOLBOX.tools]),
     ("prompts/list", "prompts", []),
     ("resources/templates/list", "resourceTemplates", []),
 ]

@@ -20,6 +20,7 @@ from emceepee_trio.config import Config
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session.manager import SessionManager, open_sessions
+from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.waits.slot import Slot
 
 GUARD = 7200.0
@@ -88,7 +89,7 @@ async def open_world(config: Config | None = None, guard: float = GUARD) -> Asyn
 @asynccontextmanager
 async def _open_world(config: Config) -> AsyncGenerator[World]:
     async with open_sessions(config) as manager, trio.open_nursery() as nursery:
-        endpoint = McpEndpoint(manager, config)
+        endpoint = McpEndpoint(manager, config, TOOLBOX)
         world = World(endpoint, manager, nursery)
         mcp_server().add_request_handler("test/speak", _Speak, world._speak)
         yield world

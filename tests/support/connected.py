@@ -12,7 +12,8 @@ from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
-from emceepee_trio.tools.common.registry import TOOLS, Request
+from emceepee_trio.tools import TOOLBOX
+from emceepee_trio.tools.common.registry import Request
 from peers import Peer, Peers
 
 
@@ -40,7 +41,7 @@ class World:
         request = Request(self.one, self.manager)
         asked = {"server": "x", "tool": tool, **arguments}
         try:
-            reply = await TOOLS.get("execute_tool").call(request, asked)
+            reply = await TOOLBOX.get("execute_tool").call(request, asked)
         except ToolError as error:
             return error
         return reply.result

@@ -17,7 +17,8 @@ from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.serving.binds import Bind, Unix
 from emceepee_trio.session.buffers import Buffers
 from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.tools.common.registry import TOOLS, Request
+from emceepee_trio.tools import TOOLBOX
+from emceepee_trio.tools.common.registry import Request
 from emceepee_trio.web.app import App, pages
 from emceepee_trio.web.security import Security, Tokens
 from emceepee_trio.web.wire import read_body, send_bytes, send_event
@@ -253,7 +254,7 @@ async def test_a_status_shows_what_is_under_way_but_neither_ids_nor_arguments() 
         session = await world.manager.ensure("0123456789abcdefghijklmnopqrstuv", "ada")
         asked = {"server": "raw", "tool": "string_id_question", "args": {"hush": "hush"}}
         request = Request(session, world.manager)
-        await TOOLS.get("execute_tool").call(request, {**asked, "timeout_ms": 0})
+        await TOOLBOX.get("execute_tool").call(request, {**asked, "timeout_ms": 0})
         await until(lambda: session.questions.open("elicitation"))
         answer = await world.ask("GET /status", ADA)
         status = json.loads(answer.body)
@@ -291,7 +292,7 @@ async def test_logs_are_of_ones_own_sessions_but_for_the_operator_and_are_kept()
             for server in ("raw", "other"):
                 args = {"line": f"{name} at {server}", "n": 2}
                 asked = {"server": server, "tool": "stderr", "args": args}
-                await TOOLS.get("execute_tool").call(Request(session, world.manager), asked)
+                await TOOLBOX.get("execute_tool").call(Request(session, world.manager), asked)
                 await until(partial(_has_two, session.buffers, server))
 
         async def shown(more: str, query: str = "") -> list[tuple[str, str]]:

@@ -14,8 +14,8 @@ from ...config import LOCAL, Config
 from ...errors import ToolError
 from ...session.manager import SessionManager, open_sessions
 from ...session.session import Session
-from ...tools import all_tools
-from ...tools.common.registry import TOOLS, Request
+from ...tools import TOOLBOX
+from ...tools.common.registry import Request
 from ...tools.common.response import error_reply
 from .shell import PAUSE
 
@@ -32,7 +32,7 @@ class Own:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of a tool of ours, without the context blocks."""
         try:
-            return (await TOOLS.get(tool).call(self.request, arguments)).result
+            return (await TOOLBOX.get(tool).call(self.request, arguments)).result
         except ToolError as error:
             return error_reply(error).result
 
@@ -55,6 +55,5 @@ class Own:
 @asynccontextmanager
 async def open_own(config: Config) -> AsyncGenerator[Own]:
     """Its servers are started, and end with the block."""
-    all_tools()
     async with open_sessions(config) as manager:
         yield Own(await manager.ensure("shell", LOCAL), manager)

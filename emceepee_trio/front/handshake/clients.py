@@ -30,6 +30,7 @@ from ...serving.asgi import Refused
 from ...session.events import Delivery
 from ...session.manager import SessionManager
 from ...session.session import Session
+from ...tools.common.registry import Toolbox
 from ...waits.firewall import Firewall, begin
 from ...web.wire import answer, crashed, dump
 from ..mcp import Front, mcp_server
@@ -268,6 +269,7 @@ class HttpClient:
 
     session: Session
     manager: SessionManager
+    toolbox: Toolbox
     streams: Streams = attrs.field(init=False)
     incarnation: Incarnation | None = attrs.field(default=None, init=False)
 
@@ -286,7 +288,7 @@ class HttpClient:
         """A new connection of the client; an earlier one ends."""
         if self.incarnation is not None:
             self.incarnation.end()
-        front = Front(self.session, self.manager)
+        front = Front(self.session, self.manager, self.toolbox)
         self.incarnation = Incarnation(front, self.streams)
         front.deliver = self.incarnation.carry
         self.incarnation.begin(self.session)

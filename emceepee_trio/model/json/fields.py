@@ -70,7 +70,6 @@ class Doc:
     doc: str
 
 
-@functools.cache
 def fields_of(cls: type[attrs.AttrsInstance]) -> tuple[attrs.Attribute[Any], ...]:
     """The fields of *cls*, each with the type that it takes.
 

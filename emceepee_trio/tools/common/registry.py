@@ -135,43 +135,34 @@ CALLS = {"openWorldHint": True}
 """Does whatever a server does."""
 
 
-@attrs.define(eq=False)
+def tool(
+    description: str,
+    arguments: type[A],
+    annotations: Mapping[str, bool],
+    *,
+    waits: bool = False,
+) -> Callable[[Callable[[Request, A], Awaitable[Reply]]], Tool]:
+    """A tool of the decorated function, under its name."""
+    return lambda handler: Tool(
+        handler.__name__, description, arguments, handler, annotations, waits
+    )
+
+
+@attrs.frozen(eq=False)
 class Toolbox:
-    """The static list, in the order of registration."""
+    """What a client is given: tools in their order, and how they work together."""
 
-    _tools: dict[str, Tool] = attrs.field(factory=dict, init=False)
+    tools: tuple[Tool, ...]
+    instructions: Callable[[Session], str]
+    _by_name: Mapping[str, Tool] = attrs.field(init=False, repr=False)
 
-    def tool(
-        self,
-        description: str,
-        arguments: type[A],
-        annotations: Mapping[str, bool],
-        *,
-        waits: bool = False,
-    ) -> Callable[
-        [Callable[[Request, A], Awaitable[Reply]]], Callable[[Request, A], Awaitable[Reply]]
-    ]:
-        """Register the decorated function under its own name."""
-
-        def register(
-            handler: Callable[[Request, A], Awaitable[Reply]],
-        ) -> Callable[[Request, A], Awaitable[Reply]]:
-            name = handler.__name__
-            self._tools[name] = Tool(name, description, arguments, handler, annotations, waits)
-            return handler
-
-        return register
+    @_by_name.default
+    def _find(self) -> Mapping[str, Tool]:
+        return {tool.name: tool for tool in self.tools}
 
     def get(self, name: str) -> Tool:
         """Raises `UnknownTool` if there is none of that name."""
-        tool = self._tools.get(name)
-        if tool is None:
-            raise UnknownTool(f"Unknown tool: {name}{did_you_mean(name, self._tools)}")
-        return tool
-
-    def all(self) -> tuple[Tool, ...]:
-        return tuple(self._tools.values())
-
-
-TOOLS = Toolbox()
-"""Filled by the modules of this package, in the order in which `tools/__init__.py` imports them."""
+        found = self._by_name.get(name)
+        if found is None:
+            raise UnknownTool(f"Unknown tool: {name}{did_you_mean(name, self._by_name)}")
+        return found

@@ -10,7 +10,7 @@ from emceepee_trio.config.server import Server
 from emceepee_trio.config.settings import Http, Limits
 from emceepee_trio.model.json.fields import Bounds, Doc, Pattern, Secret, fields_of, frozen
 from emceepee_trio.model.json.strict import json_schema, structure
-from emceepee_trio.tools import all_tools
+from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Tool
 from emceepee_trio.tools.execution import ExecuteTool
 from emceepee_trio.tools.prompts import Complete
@@ -104,7 +104,7 @@ def test_marks_where_nobody_would_look_are_refused(hint: Any) -> None:
 
 
 def test_no_class_shows_its_secrets() -> None:
-    for cls in {cls for tool in all_tools() for cls in classes(tool.arguments)} | classes(Config):
+    for cls in {cls for tool in TOOLBOX.tools for cls in classes(tool.arguments)} | classes(Config):
         for a in fields_of(cls):
             assert a.repr is not a.metadata.get("secret", False)
 
@@ -116,6 +116,6 @@ def classes(cls: Any) -> set[Any]:
     return set().union(*map(classes, get_args(cls)))
 
 
-@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", TOOLBOX.tools, ids=lambda tool: tool.name)
 def test_the_marks_of_every_tool_are_read(tool: Tool) -> None:
     fields_of(tool.arguments)

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from emceepee_trio.model.json.fields import Bounds, Doc, MaxLength, Pattern, frozen
 from emceepee_trio.model.json.schema import json_schema
 from emceepee_trio.model.json.strict import Invalid, structure
-from emceepee_trio.tools import all_tools
+from emceepee_trio.tools import TOOLBOX
 from strategies import objects
 
 
@@ -128,7 +128,7 @@ def test_what_the_check_takes_the_schema_takes(data: Mapping[str, Any]) -> None:
         assert not validator.is_valid(candidate)
 
 
-@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", TOOLBOX.tools, ids=lambda tool: tool.name)
 def test_the_schema_of_every_tool_is_a_schema(tool: Any) -> None:
     Draft202012Validator.check_schema(tool.schema)
     assert tool.schema["type"] == "object"
