@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,19 @@ def _tool(tool: Tool) -> Iterator[str]:
         said = f"* ``{name}`` ({_escaped(', '.join(facts))})" + (f": {meaning}" if meaning else "")
         yield _wrapped(said, "  ")
     yield ""
+
+
+def http_rst() -> str:
+    """The requests of tests/support/malformed.py, and what is said to each."""
+    said = runpy.run_path(str(HERE.parent / "tests" / "support" / "malformed.py"))
+    rows = [("What is sent", "h11", "llhttp", "Here")]
+    for case in said["CASES"]:
+        ours = "taken" if case.ours == HTTPStatus.OK else case.ours
+        rows.append((case.what, case.h11, case.llhttp, ours))
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 50 15 20 15", ""]
+    for what, *said_to_it in rows:
+        lines += [f"   * - {what}", *(f"     - {each}" for each in said_to_it)]
+    return "\n".join(lines)
 
 
 def _wrapped(text: str, indent: str = "") -> str:
@@ -92,6 +107,7 @@ def lifecycle_rst() -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "architecture.rst": lifecycle_rst,
     "configuration.rst": reference_rst,
+    "http.rst": http_rst,
     "tools.rst": tools_rst,
 }
 

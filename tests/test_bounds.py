@@ -57,7 +57,8 @@ from emceepee_trio.model.json.lenient import NAMED, SPELLED
 from emceepee_trio.model.json.problems import TOLD
 from emceepee_trio.model.json.strict import MISTAKES
 from emceepee_trio.serving import listen
-from emceepee_trio.serving.http1 import MAX_HEAD
+from emceepee_trio.serving.connection import CHUNK
+from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.tools import resources
@@ -218,6 +219,36 @@ async def head(here: Here) -> None:
         answer = await peer.answer()
     assert answer.status == 431
     assert str(MAX_HEAD) in answer.body.decode()
+
+
+@tries("serving.http1.MAX_HEADERS")
+async def headers(here: Here) -> None:
+    async with serving(App()) as served, served.peer() as peer:
+        await peer.send("GET / HTTP/1.1\nHost: x\n" + "X:\n" * MAX_HEADERS + "\n")
+        answer = await peer.answer()
+    assert answer.status == 431
+    assert str(MAX_HEADERS) in answer.body.decode()
+
+
+@tries("serving.http1.LONGEST")
+async def surroundings(here: Here) -> None:
+    long = "x" * 2 * LONGEST
+    for head in (f"GET / HTTP/1.1\nX:{long}", "POST / HTTP/1.1\nTransfer-Encoding: chunked"):
+        async with serving(App()) as served, served.peer() as peer:
+            await peer.send(f"{head}\nHost: x\n\n1;{long}\n")
+            assert (await peer.answer()).status == 431
+
+
+@tries("serving.connection.CHUNK")
+async def sent_ahead(here: Here) -> None:
+    app = App()
+    async with serving(app) as served, served.peer() as peer, trio.open_nursery() as nursery:
+        await peer.send("GET /forever HTTP/1.1\nHost: x\n\n")
+        nursery.start_soon(peer.send, b"x" * 8_000_000)
+        await app.busy.wait()
+        await wait_all_tasks_blocked(0.05)  # all is full
+        assert CHUNK < served.connection.requests.waiting <= 2 * CHUNK
+        nursery.cancel_scope.cancel()
 
 
 @tries("limits.body")

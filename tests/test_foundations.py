@@ -8,7 +8,6 @@ is relied on is named in `backend/connections/sdk.py`, `backend/http/network.py`
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 import tomllib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -22,8 +21,6 @@ import attrs
 import httpx2
 import pytest
 import trio
-from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.trio.worker_context import WorkerContext
 from mcp import MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -42,7 +39,7 @@ from emceepee_trio.backend.connections import sdk
 from emceepee_trio.backend.http.network import Refused, RestrictedTransport
 from emceepee_trio.front.sdk import raw_notify
 from emceepee_trio.serving.asgi import Receive, Scope, Send
-from emceepee_trio.serving.http1 import MAX_HEAD, Http1, settings
+from emceepee_trio.serving.http1 import MAX_HEAD
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from raw_http import Peer, serving
 
@@ -397,7 +394,7 @@ async def test_our_network_is_asked_where_a_redirect_leads() -> None:
                 await client.get(server.url)
 
 
-# hypercorn.
+# llhttp; what else it takes and what it refuses is in serving/test_malformed.py.
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:
@@ -408,30 +405,6 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"hello"})
 
 
-OVERRIDDEN = sorted(
-    name
-    for name, value in vars(Http1).items()
-    if inspect.isfunction(value) and name not in {"__init__", "refuse"}
-)
-
-
-@pytest.mark.parametrize("name", OVERRIDDEN)
-def test_hypercorn_calls_what_we_override(name: str) -> None:
-    assert hasattr(H11Protocol, name)
-    calls = len(re.findall(rf"self\.{name}\b", inspect.getsource(H11Protocol)))
-    assert calls + (name == "stream_send") > 0
-    theirs, ours = (inspect.signature(getattr(c, name)).parameters for c in (H11Protocol, Http1))
-    assert list(theirs) == list(ours)
-
-
-def test_what_is_overridden_is_what_it_was() -> None:
-    """One more would be one more thing to look after."""
-    assert [
-        *("_check_protocol", "_create_stream", "_send_error_response", "_send_h11_event"),
-        "stream_send",
-    ] == OVERRIDDEN
-
-
 H2C = "upgrade: h2c\nconnection: upgrade, http2-settings\nhttp2-settings: AAMAAABkAAQAAP__"
 WEBSOCKET = """upgrade: websocket
 connection: upgrade
@@ -440,8 +413,7 @@ sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=="""
 
 
 @pytest.mark.parametrize(
-    "head",
-    [f"GET / HTTP/1.1\nhost: a\n{H2C}", f"GET / HTTP/1.1\nhost: a\n{WEBSOCKET}", "PRI * HTTP/2.0"],
+    "head", [f"GET / HTTP/1.1\nhost: a\n{H2C}", f"GET / HTTP/1.1\nhost: a\n{WEBSOCKET}"]
 )
 async def test_nothing_but_http_1_is_spoken(head: str) -> None:
     async with serving(hello) as served:
@@ -454,6 +426,7 @@ async def test_nothing_but_http_1_is_spoken(head: str) -> None:
     [
         ("GET / HTTP/1.1\nhost: a\nx: " + "x" * MAX_HEAD, 431),  # in one piece
         ("GET / HTTP/1.1\nbad header", 400),
+        ("PRI * HTTP/2.0", 400),
         ("POST / HTTP/1.1\nhost: a\ntransfer-encoding: gzip", 501),
     ],
 )
@@ -501,23 +474,11 @@ async def test_a_drain_ends_connections_with_their_answers() -> None:
                 go_on.set()
 
 
-def test_hypercorn_asks_the_context_whether_it_is_terminated() -> None:
-    stopping = trio.Event()
-    _, context = settings(stopping)
-    assert isinstance(context, WorkerContext)
-    assert hasattr(WorkerContext(None), "terminated")
-    assert "self.context.terminated.is_set()" in inspect.getsource(H11Protocol)
-    stopping.set()
-    assert context.terminated.is_set()
-
-
 # Where all of that is.
 
 MAY = {
     "backend/connections/sdk.py": {"_httpx_utils"},
     "front/sdk.py": {"_connection"},
-    "serving/http1.py": {"_send_error_response", "_send_h11_event", "_check_protocol"}
-    | {"_create_stream"},
     "demo_backend.py": {"_lowlevel_server"},  # a program of its own
 }
 PRIVATE = {name for names in MAY.values() for name in names} | {"_pool"}

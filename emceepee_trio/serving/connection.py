@@ -1,10 +1,9 @@
 """One HTTP/1.1 connection, and a bound on everything its peer could make it wait for.
 
-hypercorn's protocol (`http1.py`) turns bytes into requests and answers into bytes. Its `TCPServer`
-is not used: its writes are shielded and unbounded, so that one reader who stops reading keeps it
-for ever; its queue of body parts blocks an app that answers without reading them; and its idle
-task is started and cancelled with every request. Here the socket is read by one task, under one
-cancel scope whose deadline follows what is waited for. The apps of the requests run beside it.
+One task reads a request, runs the app and writes its answer, then reads the next one. While an app
+runs nobody reads but the app itself, which asks for the body, or for the end of the connection.
+What is written is written at once, and waited for only where that does not fit. Knows how long
+each may take, and nothing of what requests look like; that is in `http1.py`.
 """
 
 from __future__ import annotations
@@ -12,34 +11,29 @@ from __future__ import annotations
 import enum
 import math
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import attrs
-import h11
 import trio
-from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.utils import parse_socket_addr
 
 from .. import logs
 from ..waits.firewall import Firewall
 from .asgi import App, Message, Scope
-from .http1 import Http1
+from .http1 import CONTINUE, Answer, BadAnswer, BadRequest, Request, Requests, refusal
 
 SEND_PATIENCE = 30.0
 """Seconds that a piece of an answer may take to be sent; then its reader counts as gone."""
 PIECE = 256 * 1024
 """Bytes. Longer answers are sent in pieces, so that a slow reader is not taken for a dead one."""
 CHUNK = 64 * 1024
-PARTS = 16
-"""Parts of a body that may wait for the app; with more, the peer has to."""
+"""Bytes that are read at once; and that may come behind a request before it is answered."""
+
+Address: TypeAlias = tuple[str, int]
 
 
 class Phase(enum.Enum):
-    """What the reading task waits for."""
+    """What the connection waits for."""
 
     HEAD = "head"
     BODY = "body"
@@ -65,198 +59,269 @@ PATIENCE = {
 class Connection:
     """Lives as long as :meth:`run`."""
 
-    stream: trio.SocketStream
+    socket: socket.socket
+    """That of the peer; does not block."""
     app: App
-    config: Config
-    context: WorkerContext
     end: Callable[[], float]
     """The time on trio's clock after which nothing is written; a drain brings it nearer."""
+    requests: Requests = attrs.field(factory=Requests, init=False)
     phase: Phase = attrs.field(default=Phase.HEAD, init=False)
-    is_over: bool = attrs.field(default=False, init=False)
-    """Nothing is written any more, and what is read is thrown away."""
-    _protocol: Http1 = attrs.field(init=False)
-    _requests: trio.Nursery = attrs.field(init=False)
-    _reading: trio.CancelScope = attrs.field(init=False)
-    _writing: trio.CancelScope | None = attrs.field(default=None, init=False)
+    due: float = attrs.field(init=False)
+    """When the phase is over, unless something happens first."""
+    over: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """It is closed."""
+    is_deaf: bool = attrs.field(default=False, init=False)
+    """The peer says nothing more, or not in time."""
+    is_last: bool = attrs.field(default=False, init=False)
+    """No request is read behind the one under way."""
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _writing: trio.CancelScope | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._reading = trio.CancelScope(deadline=trio.current_time() + PATIENCE[self.phase])
-
-    @property
-    def due(self) -> float:
-        """When it is closed, unless something happens first."""
-        return self._reading.deadline
+        self.due = trio.current_time() + PATIENCE[self.phase]
 
     async def run(self) -> None:
         try:
             with Firewall("connection_crashed"):
-                async with trio.open_nursery() as self._requests:
-                    self._protocol = self._new_protocol()
-                    with self._reading:
-                        await self._read()
-                    if not self.is_over:
-                        await self._late()
-                    await self._protocol.handle(Closed())
+                client, server = self._addresses()
+                while not self.is_last and (request := await self._next()) is not None:
+                    await Exchange(self, request).run(request.scope(client, server))
+                    self.enter(Phase.IDLE)
+                await self._hang_up()
         finally:
             self.cut()
 
-    def _new_protocol(self) -> Http1:
-        sock = self.stream.socket
+    def _addresses(self) -> tuple[Address | None, Address | None]:
+        """Of the client and of us, if they have some; a client that is gone has none."""
+        if self.socket.family == socket.AF_UNIX:
+            return None, None
         try:
-            peer = parse_socket_addr(sock.family, sock.getpeername())
+            client = self.socket.getpeername()[:2]
         except OSError:
-            peer = None  # it is gone already, as reading will tell
-        return Http1(self, peer, parse_socket_addr(sock.family, sock.getsockname()))
+            client = None
+        return client, self.socket.getsockname()[:2]
 
-    async def _read(self) -> None:
+    async def _next(self) -> Request | None:
+        """The next request; None if there is none, or none that could be served."""
         try:
-            while data := await self.stream.receive_some(CHUNK):
-                if not self.is_over:
-                    await self._protocol.handle(RawData(bytes(data)))
-                    self._look()
-            if not self.is_over:
-                await self._protocol.handle(RawData(b""))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+            while (request := self.requests.next()) is None:
+                if self.requests.waiting:
+                    self.enter(Phase.HEAD)
+                if not await self.read():
+                    if self.requests.waiting:
+                        raise BadRequest(400 if self.is_deaf else 408)
+                    return None
+        except BadRequest as bad:
+            await self.refuse(bad.status)
+            return None
+        self.enter(Phase.ANSWER)
+        return request
 
-    def _look(self) -> None:
-        """What is to come next, now that everything read has been handled."""
-        http = self._protocol.connection
-        if http.their_state is h11.SEND_BODY:
-            self._enter(Phase.BODY)
-        elif http.their_state is h11.IDLE:
-            if self.phase is not Phase.HEAD and http.trailing_data[0]:
-                self._enter(Phase.HEAD)
-        elif self.phase is Phase.BODY:
-            self._enter(Phase.ANSWER)
-
-    def _enter(self, phase: Phase) -> None:
-        if phase is not self.phase and self.phase is not Phase.LAST_BYTES:
+    def enter(self, phase: Phase) -> None:
+        if phase is not self.phase:
             self.phase = phase
-            self._reading.deadline = trio.current_time() + PATIENCE[phase]
+            patience = PATIENCE[phase]
+            self.due = math.inf if patience == math.inf else trio.current_time() + patience
 
-    async def _late(self) -> None:
-        """The peer took too long; it is told so if it had begun with something."""
-        begun = self.phase is Phase.HEAD and self._protocol.connection.trailing_data[0]
-        if self._reading.cancelled_caught and (begun or self.phase is Phase.BODY):
-            await self._protocol.refuse(408)
+    async def read(self) -> bool:
+        """Whether more has come, in time and before the end."""
+        data = await self._receive()
+        if data:
+            self.requests.feed(data)
+        return bool(data)
 
-    # What the protocol above calls.
+    async def _receive(self) -> bytes:
+        if self.is_deaf or self.over.is_set():
+            return b""
+        with trio.CancelScope(deadline=self.due):
+            try:
+                await trio.lowlevel.wait_readable(self.socket)
+                data = self.socket.recv(CHUNK)
+            except (OSError, trio.ClosedResourceError):
+                data = b""
+            self.is_deaf = not data
+            return data
+        return b""
 
-    async def send(self, event: Event) -> None:
-        match event:
-            case RawData(data=data):
-                await self._write(data)
-            case Closed():
-                await self._hang_up()
-            case Updated(idle=idle):
-                self._enter(Phase.IDLE if idle else Phase.ANSWER)
+    async def refuse(self, status: int) -> None:
+        """Say what is wrong, and nothing more."""
+        self.is_last = True
+        await self.write(refusal(status, is_head=self.requests.is_head))
 
-    async def _write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
+        """All of it; a peer that does not read it is cut.
+
+        No checkpoint if it fits into what the kernel keeps.
+        """
+        if not self._turn.locked() and not self.over.is_set():
+            data = data[self._send(data) :]
+        if data and not self.over.is_set():
+            await self._write_slowly(memoryview(data))
+
+    def _send(self, data: bytes | memoryview) -> int:
+        try:
+            return self.socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.cut()
+            return len(data)
+
+    async def _write_slowly(self, data: memoryview) -> None:
         # Shielded, because half of an answer cannot be taken back; bounded, because of stalled
-        # readers. All of it, because the protocol believes that what it gave us has been sent.
-        with trio.CancelScope(shield=True) as writing:
-            try:
-                self._turn.acquire_nowait()
-            except trio.WouldBlock:
-                await self._turn.acquire()
-            self._writing = writing
-            try:
-                for start in range(0, len(data), PIECE):
-                    now = trio.current_time()
-                    writing.deadline = min(now + SEND_PATIENCE, self.end())
-                    await self.stream.send_all(data[start : start + PIECE])
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                self.cut()
-            finally:
-                self._writing = None
-                self._turn.release()
-        if writing.cancelled_caught:
+        # readers.
+        with trio.CancelScope(shield=True) as scope:
+            async with self._turn:
+                self._writing = scope
+                try:
+                    for start in range(0, len(data), PIECE):
+                        scope.deadline = min(trio.current_time() + SEND_PATIENCE, self.end())
+                        piece = data[start : start + PIECE]
+                        while piece and not self.over.is_set():
+                            await trio.lowlevel.wait_writable(self.socket)
+                            piece = piece[self._send(piece) :]
+                except trio.ClosedResourceError:
+                    pass
+                finally:
+                    self._writing = None
+        if scope.cancelled_caught:
             logs.often("info", "http_reader_stalled", sums={"count": 1})
             self.cut()
-        if self.is_over:
-            await self._protocol.handle(Closed())
 
     async def _hang_up(self) -> None:
         """Our side is done; the peer may be in the middle of something."""
-        if self.is_over:
+        if self.is_deaf or self.over.is_set():
             return
-        self.is_over = True
-        if self._protocol.connection.their_state in (h11.SEND_BODY, h11.ERROR):
-            self._enter(Phase.LAST_BYTES)
-            try:
-                self.stream.socket.shutdown(socket.SHUT_WR)
-            except OSError:
-                self.cut()
-        else:
-            self.cut()
-        await self._protocol.handle(Closed())
+        if self.requests.is_whole and not self.requests.waiting:
+            return
+        self.enter(Phase.LAST_BYTES)
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+        while await self._receive():
+            pass
 
     def cut(self) -> None:
         """Close it without another word. Synchronous."""
-        self.is_over = True
-        self.stream.socket.close()
-        self._reading.cancel("closed")
+        if not self.over.is_set():
+            self.over.set()
+            trio.lowlevel.notify_closing(self.socket)
+            self.socket.close()
 
     def drain(self) -> None:
         """From now on only what is under way is finished, until the end at most."""
+        self.is_last = True
         if self.phase in (Phase.IDLE, Phase.HEAD):
             self.cut()
         if self._writing is not None:
             self._writing.deadline = min(self._writing.deadline, self.end())
 
-    async def spawn_app(
-        self, app: object, config: Config, scope: Scope, send: Callable[[Any], Awaitable[None]]
-    ) -> Callable[[Message], Awaitable[None]]:
-        """A request has come; what is returned takes its body. As of a hypercorn TaskGroup."""
-        inbox = _Inbox()
-        self._requests.start_soon(self._serve, scope, inbox, send)
-        return inbox.put
 
-    async def _serve(
-        self, scope: Scope, inbox: _Inbox, send: Callable[[Any], Awaitable[None]]
-    ) -> None:
-        with inbox.reads:
-            await self.app(scope, inbox.receive, send)
-        await send(None)
+class Exchange:
+    """One request and its answer: what the app is given."""
 
+    def __init__(self, connection: Connection, request: Request) -> None:
+        self._connection = connection
+        self._requests = connection.requests
+        self._answer = Answer(request)
+        self._body = b""
+        """What has come of the request's, and the app has not asked for."""
+        self._is_asked_for = not request.expects
+        self._is_read = False
+        """The app has all of it, or will never."""
+        self._is_closed = False
+        """Nothing more is written of the answer."""
 
-class _Inbox:
-    """The body of a request, on its way to the app that may or may not read it.
-
-    As a rule all of it is there at once. Then neither side waits, which saves four task switches.
-    """
-
-    def __init__(self) -> None:
-        self.writes, self.reads = trio.open_memory_channel[Message](PARTS)
-
-    async def put(self, message: Message) -> None:
-        """Waits for the app, but never to tell it of the end."""
-        if message["type"] == "http.disconnect":
-            self.writes.close()
-            return
+    async def run(self, scope: Scope) -> None:
         try:
-            self.writes.send_nowait(message)
-        except trio.WouldBlock:
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self.writes.send(message)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # it has answered already
+            self._body = self._requests.body()
+        except BadRequest as bad:
+            await self._refuse(bad.status)
+            return
+        await self._connection.app(scope, self.receive, self.send)
+        self._connection.is_last |= self._answer.is_last
+        if self._answer.is_complete or self._is_closed:
+            return
+        if self._answer.has_begun or self._connection.is_deaf:
+            self._connection.cut()  # half of it, or nobody to hear that there is none
+        else:
+            await self._refuse(500)
 
     async def receive(self) -> Message:
+        """The body, as it comes; then nothing until the peer is gone, or has its answer."""
         try:
-            return self.reads.receive_nowait()
-        except trio.WouldBlock:
-            pass
-        except trio.EndOfChannel:
-            return await self._end()
-        try:
-            return await self.reads.receive()
-        except trio.EndOfChannel:
-            return {"type": "http.disconnect"}
-
-    async def _end(self) -> Message:
-        # An app may ask for ever.
-        await trio.lowlevel.checkpoint()
+            while not self._is_read:
+                body, self._body = self._body, b""
+                self._is_read = self._requests.is_whole
+                if self._is_read:
+                    self._connection.enter(Phase.ANSWER)
+                if body or self._is_read:
+                    return {"type": "http.request", "body": body, "more_body": not self._is_read}
+                await self._more()
+        except BadRequest as bad:
+            self._is_read = True
+            await self._refuse(bad.status)
+        if self._is_over:
+            await trio.lowlevel.checkpoint()  # an app may ask for ever
+        while not self._is_over:
+            if self._requests.waiting > CHUNK:
+                await self._connection.over.wait()
+            else:
+                await self._connection.read()
         return {"type": "http.disconnect"}
+
+    @property
+    def _is_over(self) -> bool:
+        is_gone = self._connection.is_deaf or self._connection.over.is_set()
+        return is_gone or self._is_closed or self._answer.is_complete
+
+    async def _more(self) -> None:
+        """Of the body."""
+        if not self._is_asked_for and not self._answer.has_begun:
+            await self._connection.write(CONTINUE)
+        self._is_asked_for = True
+        self._connection.enter(Phase.BODY)
+        if not await self._connection.read():
+            raise BadRequest(400 if self._connection.is_deaf else 408)
+        self._body = self._requests.body()
+
+    async def send(self, message: Message) -> None:
+        if self._is_closed or self._connection.over.is_set():
+            # Or an app that does nothing but send would never hear that it should stop.
+            await trio.lowlevel.checkpoint()
+            return
+        try:
+            data = self._said(message)
+        except BadAnswer as bug:
+            logs.crash("answer_refused", bug)
+            await self._refuse(500)
+            return
+        if data:
+            await self._connection.write(data)
+        if message.get("more_body"):
+            await trio.lowlevel.cancel_shielded_checkpoint()  # it may have nothing else to wait for
+
+    def _said(self, message: Message) -> bytes:
+        match message["type"]:
+            case "http.response.start":
+                self._answer.start(message["status"], message.get("headers", ()))
+                return b""
+            case "http.response.body":
+                # Nobody reads the rest of a request that is answered before its end.
+                if self._connection.is_last or not self._requests.is_whole:
+                    self._answer.is_last = True
+                return self._answer.piece(
+                    message.get("body", b""), more=message.get("more_body", False)
+                )
+            case other:
+                raise BadAnswer(f"a message of the type {other!r} is part of none")
+
+    async def _refuse(self, status: int) -> None:
+        """Answer with an error, if nothing of an answer is written yet; say nothing more."""
+        # Before the first checkpoint: the app may be about to answer.
+        self._is_closed = True
+        if self._answer.has_begun:
+            self._connection.cut()
+        else:
+            await self._connection.refuse(status)

@@ -1,197 +1,442 @@
-"""HTTP/1.1 as bytes on a connection: hypercorn's protocol, without its ways to anything else.
+"""HTTP/1.1 as bytes: what a peer sends becomes requests, what an app answers becomes bytes.
 
-Owns no socket and no task; `connection.py` has both. What is used of hypercorn beyond what it
-promises is here, each with its reason; ``tests/test_foundations.py`` asserts it, since most would
-break in silence.
+Heads and chunks are read by llhttp, with none of its leniencies, and what it takes although it may
+be read in two ways is refused here: a proxy in front of us may have read it in the other one, and
+takes what we find behind its end for somebody else's. Owns no socket and no task, and waits for
+nothing; `connection.py` does.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+import time
+from collections.abc import Iterable
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from urllib.parse import unquote
 
-import h11
-import trio
-from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData
-from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Request, Response
-from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
-from hypercorn.protocol.http_stream import HTTPStream
-from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState, H11SendableEvent
+import attrs
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from ..model.wire import dumps
-from .asgi import Message, Refused, Scope
+from .asgi import INVALID_REQUEST, Refused, Scope
 
 MAX_HEAD = 32 * 1024
 """Bytes of a request's target and headers together; more is answered with 431."""
+MAX_HEADERS = 4096
+"""Of a request; likewise. Each takes its time, here and with whoever looks for one."""
+LONGEST = MAX_HEAD + 4 * MAX_HEADERS
+"""Bytes of a head as it is written, and of what surrounds the chunks of a body, in a row."""
+LENGTH = re.compile(rb"[0-9]{1,18}")
+"""What a Content-Length has to be."""
 
-_LENGTH = re.compile(
-    rb"^content-length[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECASE | re.MULTILINE
-)
-"""As it was written: h11 makes one of several that say the same."""
-
-BAD_REQUEST = "the request is not HTTP/1.1"
 REASONS = {
+    400: "the request is not HTTP/1.1 as it should be",
     408: "the request did not arrive in time",
-    431: f"the request's headers are too long together (limit {MAX_HEAD} bytes)",
+    431: f"the request's headers are too long together (limit {MAX_HEAD} bytes) or too many"
+    f" (limit {MAX_HEADERS})",
+    500: "there is no answer that could be written",
     501: "only chunked transfer-encoding is understood",
+    503: "all connections are being served; come again in a second",
+    505: "only HTTP/1.1 is spoken, and HTTP/1.0",
 }
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+INTERNAL_ERROR = -32603
+"""Of JSON-RPC."""
+
+_BLANK = b"\r\n\r\n"
+_BEGUN = re.compile(rb"\r(?:\n\r?)?\Z")
+"""Of a blank line."""
+_LEADING = re.compile(rb"(?:\r\n)*")
+_CHUNKS = b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+_CODINGS = re.compile(rb"^transfer-encoding:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_STATUS = {
+    status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode()
+    for status in range(200, 600)
+}
+_OURS = {b"connection", b"transfer-encoding", b"date"}
+"""Headers that no app has to give."""
 
 
-def settings(stopping: trio.Event) -> tuple[Config, WorkerContext]:
-    """What all connections of a listener share; they finish what is under way once *stopping*."""
-    config = Config()
-    config.errorlog = None
-    config.include_server_header = False
-    # Also of a head that never ends: nothing of ours sees it before it is whole.
-    config.h11_max_incomplete_size = MAX_HEAD
-    context = WorkerContext(None)
-    # The protocol asks whether it is set, before each next request, and nothing else.
-    context.terminated = stopping  # type: ignore[assignment]  # see above
-    return config, context
+class BadRequest(Exception):
+    """What came is no request that could be served, and nothing behind it is one any more."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(REASONS[status])
+        self.status = status
 
 
-class Owner(Protocol):
-    """The connection, as far as the protocol knows it."""
-
-    config: Config
-    context: WorkerContext
-    is_over: bool
-
-    async def send(self, event: Event) -> None: ...
-
-    async def spawn_app(
-        self, app: object, config: Config, scope: Scope, send: Callable[[Any], Awaitable[None]]
-    ) -> Callable[[Message], Awaitable[None]]: ...
+class BadAnswer(Exception):
+    """What an app says is no answer that could be written; says why."""
 
 
-class _Framed(h11.Connection):
-    """Takes no request whose length could be read in two ways.
+# -- requests ------------------------------------------------------------------------------------
 
-    A proxy in front of us may have read it in the other one, and takes what we find behind its end
-    for somebody else's.
+
+@attrs.define(eq=False)
+class Request:
+    """A head that was read to its end, and can be read in one way only."""
+
+    method: str
+    target: bytes
+    version: str
+    headers: list[tuple[bytes, bytes]]
+    """Names in lower case."""
+    length: int | None = 0
+    """Of its body; None if that comes in chunks."""
+    is_last: bool = False
+    """Its peer wants nothing else."""
+    expects: bool = False
+    """Its peer waits to be asked for the body."""
+
+    def scope(self, client: tuple[str, int] | None, server: tuple[str, int] | None) -> Scope:
+        """As ASGI has it."""
+        path, _, query = self.target.partition(b"?")
+        return {
+            "type": "http",
+            "asgi": {"spec_version": "2.1", "version": "3.0"},
+            "http_version": self.version,
+            "method": self.method,
+            "scheme": "http",
+            "path": unquote(path.decode("ascii")),
+            "raw_path": path,
+            "query_string": query,
+            "root_path": "",
+            "headers": self.headers,
+            "client": client,
+            "server": server,
+            "state": {},
+            "extensions": {},
+        }
+
+
+class _Head:
+    """What llhttp finds in one."""
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.is_whole = False
+
+    def on_url(self, target: bytes) -> None:
+        self.target += target
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        self.is_whole = True
+
+
+class _Chunks:
+    """And in a body. Trailers are not looked at."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.is_whole = False
+
+    def on_body(self, part: bytes) -> None:
+        self.parts.append(part)
+
+    def on_message_complete(self) -> None:
+        self.is_whole = True
+
+
+class Requests:
+    """What one peer sends: what has come and is not understood yet, and what it is a part of.
+
+    After each head, :meth:`body` until :attr:`is_whole`; then the next one.
     """
 
-    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
-        before = self.trailing_data[0] if self.their_state is h11.IDLE else b""
-        event = super().next_event()
-        if isinstance(event, h11.Request):
-            lengths = _LENGTH.findall(before[: len(before) - len(self.trailing_data[0])])
-            is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
-            if len(lengths) + is_chunked > 1 or b"," in b"".join(lengths):
-                raise h11.RemoteProtocolError("its length is ambiguous", error_status_hint=400)
-        return event
+    def __init__(self) -> None:
+        self._data = b""
+        self._at = 0
+        """Where what is not understood begins."""
+        self._fed = 0
+        """What is before that, llhttp has seen."""
+        self.is_head = False
+        """The last request, as far as it has come, is a HEAD: what answers it has no body."""
+        self._parser: HttpRequestParser | None = None
+        self._head = _Head()
+        self._chunks: _Chunks | None = None
+        self._left = 0
+        """Bytes of a body that is no chunks."""
+        self._between = 0
+        """Bytes since the last that were part of a body of chunks."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is to come of the request that was the last."""
+        return not self._left and self._chunks is None
 
-class Http1(H11Protocol):
-    """hypercorn's, for plain HTTP/1.1 only: in no other protocol would our bounds hold."""
+    @property
+    def waiting(self) -> int:
+        """Bytes that have come and are not understood yet, or not wanted."""
+        return len(self._data) - self._at
 
-    def __init__(
-        self,
-        owner: Owner,
-        peer: tuple[str, int] | None,
-        us: tuple[str, int] | None,
-    ) -> None:
-        super().__init__(
-            None,  # type: ignore[arg-type]  # the app, which our spawn_app knows
-            owner.config,
-            owner.context,
-            owner,  # type: ignore[arg-type]  # as a TaskGroup, of which only spawn_app is used
-            ConnectionState({}),
-            False,
-            peer,
-            us,
-            owner.send,
-        )
-        self.connection = _Framed(h11.SERVER, owner.config.h11_max_incomplete_size)
-        self._owner = owner
-        self._refused = False
-        self._bodiless = False
-        """The request under way is a HEAD."""
-        self._held = b""
+    def feed(self, data: bytes) -> None:
+        if self.waiting:
+            data = self._data[self._at :] + data
+            self._fed -= self._at
+        else:
+            self._fed = 0
+        self._data, self._at = data, 0
 
-    async def refuse(self, status: int) -> None:
-        """Answer with an error, if there is still time for one, and hang up."""
-        if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            await self._send_error_response(status)
-        await self.send(Closed())
+    def next(self) -> Request | None:
+        """The next one, once its head is whole.
 
-    # What follows overrides what hypercorn calls; were one renamed, its own would be back.
+        Raises:
+            BadRequest: it is none.
+        """
+        if not self.waiting:
+            self._data, self._at, self._fed = b"", 0, 0
+            return None
+        parser = self._parser = self._parser or HttpRequestParser(self._head)
+        while not self._head.is_whole:
+            if self._fed == (end := self._piece()):
+                return None
+            self._read_head(parser, end)
+        request = _request(parser, self._head, self._data[self._at : self._fed])
+        self._at, self._parser, self._head = self._fed, None, _Head()
+        if request.length is None:
+            self._chunks, self._between = _Chunks(), 0
+            self._parser = HttpRequestParser(self._chunks)
+            self._parser.feed_data(_CHUNKS)
+        else:
+            self._left = request.length
+        return request
 
-    async def _send_error_response(self, status_code: int) -> None:
-        """With a body that says what is wrong; hypercorn's is empty."""
-        # Before the first checkpoint: the request's app may be about to answer.
-        self._refused = True
-        body = dumps(Refused(status_code, REASONS.get(status_code, BAD_REQUEST)).body).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-        ]
-        await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
-        if not self._bodiless:
-            await self._send_h11_event(h11.Data(data=body))
-        await self._send_h11_event(h11.EndOfMessage())
-
-    async def stream_send(self, event: StreamEvent) -> None:
-        """What the app of a request says."""
-        if self._refused or self._owner.is_over:
-            # Or an app that does nothing but send would never hear that it should stop.
-            await trio.lowlevel.checkpoint()
-            return
-        # Nobody reads the rest of a request that is answered before its end: hypercorn hangs up.
-        is_last = self.context.terminated.is_set() or self.connection.their_state is h11.SEND_BODY
-        if isinstance(event, Response) and is_last:
-            headers = [*event.headers, (b"connection", b"close")]
-            event = Response(event.stream_id, headers, event.status_code)
-        await super().stream_send(event)
-
-    async def _send_h11_event(self, event: H11SendableEvent) -> None:
-        """A head that announces its body waits for it, so that both are one write."""
+    def _read_head(self, parser: HttpRequestParser, end: int) -> None:
+        """More of it, up to *end*."""
+        longest = self._at + LONGEST
         try:
-            data = self.connection.send(event) or b""
-        except h11.LocalProtocolError:
-            if self.connection.their_state is not h11.ERROR:
-                raise
-            return
-        if isinstance(event, h11.Response) and b"content-length" in dict(event.headers):
-            self._held = data
-            return
-        data, self._held = self._held + data, b""
-        if data:
-            await self.send(RawData(data))
+            parser.feed_data(self._data[self._fed : min(end, longest)])
+        except HttpParserUpgrade:
+            pass  # none is offered; what follows is its body, which llhttp would leave out
+        except HttpParserError:
+            raise BadRequest(501 if self._is_coded(end) else 400) from None
+        finally:
+            self.is_head = parser.get_method() == b"HEAD"
+        if end > longest:
+            raise BadRequest(431)
+        self._fed = end
+        ends_here = self._data.endswith(_BLANK, self._at, end)
+        if ends_here and not self._head.is_whole and self._data[self._at : end].strip(_BLANK):
+            raise BadRequest(400)  # a head to us, and to llhttp a part of one
 
-    async def _check_protocol(self, event: h11.Request) -> None:
-        """Upgrades to HTTP/2 are not offered; the request is answered as it is."""
+    def _is_coded(self, end: int) -> bool:
+        """Whether what is no request up to *end* has codings of which we do not know each."""
+        codings = _CODINGS.findall(self._data, self._at, end)
+        has_length = any(name == b"content-length" for name, _ in self._head.headers)
+        is_known = [each.rstrip().lower() for each in codings] == [b"chunked"]
+        return bool(codings) and not has_length and not is_known
 
-    async def _create_stream(self, request: h11.Request) -> None:
-        """Nor are WebSockets; and hypercorn knows no bound for a head that comes in one piece."""
-        self._bodiless = request.method == b"HEAD"
-        size = len(request.target) + sum(len(n) + len(v) for n, v in request.headers)
-        if size > MAX_HEAD:
-            await self.refuse(431)
-            return
-        self.stream = HTTPStream(
-            self.app,
-            self.config,
-            self.context,
-            self.task_group,
-            self.ssl,
-            self.client,
-            self.server,
-            self.stream_send,
-            STREAM_ID,
-        )
-        await self.stream.handle(
-            Request(
-                stream_id=STREAM_ID,
-                headers=list(request.headers),
-                http_version=request.http_version.decode(),
-                method=request.method.decode("ascii").upper(),
-                raw_path=request.target,
-                state=self.connection_state,
-            )
-        )
+    def body(self) -> bytes:
+        """What has come of it since the last time.
+
+        Raises:
+            BadRequest: its chunks are none.
+        """
+        if self._chunks is not None:
+            return self._unchunked(self._chunks)
+        end = min(self._at + self._left, len(self._data))
+        part = self._data[self._at : end]
+        self._left -= len(part)
+        self._at = self._fed = end
+        return part
+
+    def _unchunked(self, chunks: _Chunks) -> bytes:
+        assert self._parser is not None
+        data = memoryview(self._data)
+        while not chunks.is_whole and self._at < (end := self._piece()):
+            seen = len(chunks.parts)
+            try:
+                self._parser.feed_data(data[self._at : end])
+            except HttpParserError:
+                raise BadRequest(400) from None
+            self._between = 0 if len(chunks.parts) > seen else self._between + end - self._at
+            if self._between > LONGEST:
+                raise BadRequest(431)
+            self._at = self._fed = end
+        if chunks.is_whole:
+            self._parser = self._chunks = None
+        body, chunks.parts = b"".join(chunks.parts), []
+        return body
+
+    def _piece(self) -> int:
+        """Up to where llhttp may look: with a blank line a head ends, and so does the last chunk.
+
+        It does not tell where it was when it found the end of something. So it is given nothing
+        behind a blank line before what is in front of it is understood; and, since one may come in
+        parts, nothing of what may be the beginning of one.
+        """
+        end = self._data.find(_BLANK, self._fed)
+        if end >= 0:
+            return end + len(_BLANK)
+        begun = _BEGUN.search(self._data, max(self._fed, len(self._data) - 3))
+        return begun.start() if begun else len(self._data)
+
+
+def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> Request:
+    method, version, headers = parser.get_method(), parser.get_http_version(), head.headers
+    request = Request(method.decode(), head.target, version, headers)
+    # llhttp takes several spaces, no version at all, and that of protocols of others.
+    line = b"%s %s HTTP/%s\r\n" % (method, head.target, version.encode())
+    # Whoever is asked by another form than a path is a proxy; and a fragment is nobody's business.
+    if (
+        not raw.startswith(line, _LEADING.match(raw).end())  # type: ignore[union-attr]  # it matches
+        or not head.target.startswith(b"/")
+        or b"#" in head.target
+        or method == b"CONNECT"
+    ):
+        raise BadRequest(400)
+    if version not in {"1.0", "1.1"}:
+        raise BadRequest(505)
+    size = len(raw)
+    if size > MAX_HEAD:
+        size = len(head.target) + sum(len(name) + len(value) for name, value in headers)
+    if size > MAX_HEAD or len(headers) > MAX_HEADERS:
+        raise BadRequest(431)
+    is_old = version == "1.0"
+    request.is_last, hosts = is_old, 0
+    for name, value in headers:
+        match name:
+            case b"host":
+                hosts += 1
+            case b"content-length":
+                if not LENGTH.fullmatch(value):
+                    raise BadRequest(400)
+                request.length = int(value)
+            case b"transfer-encoding":
+                if value.lower() != b"chunked":
+                    raise BadRequest(501)
+                request.length = None
+            case b"connection":
+                request.is_last |= b"close" in value.lower()
+            case b"expect":
+                request.expects = not is_old and value.lower() == b"100-continue"
+    if hosts > 1 or not (hosts or is_old) or (is_old and request.length is None):
+        raise BadRequest(400)
+    return request
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class Answer:
+    """One answer, from what an app says of it to its bytes; its length is what it says it is."""
+
+    def __init__(self, request: Request) -> None:
+        self.is_last = request.is_last
+        """The connection is closed behind it. To be set before the first piece, if at all."""
+        self.has_begun = False
+        self.is_complete = False
+        self._is_head = request.method == "HEAD"
+        self._may_chunk = request.version == "1.1"
+        self._lines: list[bytes] = []
+        self._status = 0
+        self._left: int | None = None
+        """Bytes of its body that are to come, where that was said."""
+        self._in_chunks = False
+
+    def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Nothing is to be written before the first piece.
+
+        Raises:
+            BadAnswer: it would not be read as what it is.
+        """
+        if self._lines or status not in _STATUS:
+            raise BadAnswer(f"no answer begins with the status {status} here")
+        self._status = status
+        lines = [_STATUS[status]]
+        for name, value in headers:
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+                raise BadAnswer(f"its header {name!r} cannot be written")
+            kind = name.lower()
+            if kind == b"content-length":
+                if self._left is not None or not LENGTH.fullmatch(value):
+                    raise BadAnswer("its length is ambiguous")
+                self._left = int(value)
+                if status == HTTPStatus.NO_CONTENT:
+                    continue
+            elif kind in _OURS:
+                continue
+            lines.append(b"%s: %s\r\n" % (name, value))
+        self._lines = lines
+
+    def piece(self, body: bytes, *, more: bool) -> bytes:
+        """The next part of it as it is written, with the head if it is the first.
+
+        Raises:
+            BadAnswer: it cannot be part of what has begun.
+        """
+        if not self._lines or self.is_complete:
+            raise BadAnswer("a body comes behind a head, and nothing behind the last of it")
+        if not self.has_begun and self._left is None:
+            self._delimit(len(body), more)
+        if self._left is not None and not self._is_head:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more and self._has_body):
+                raise BadAnswer("it is not as long as it says")
+        if self._is_head or not self._has_body:
+            written = b""
+        elif not self._in_chunks:
+            written = body
+        else:
+            written = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            if not more:
+                written += b"0\r\n\r\n"
+        if not self.has_begun:
+            self.has_begun = True
+            if self.is_last:
+                self._lines.append(b"connection: close\r\n")
+            written = b"%bdate: %b\r\n\r\n%b" % (b"".join(self._lines), _now(), written)
+        self.is_complete = not more
+        return written
+
+    @property
+    def _has_body(self) -> bool:
+        return self._status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+
+    def _delimit(self, size: int, more: bool) -> None:
+        """Say how its end will be known."""
+        if not self._has_body:
+            self._left = 0
+        elif not more:
+            if not self._is_head:
+                self._left = size
+                self._lines.append(b"content-length: %d\r\n" % size)
+        elif self._may_chunk:
+            self._in_chunks = True
+            self._lines.append(b"transfer-encoding: chunked\r\n")
+        else:
+            self.is_last = True
+
+
+def refusal(status: int, *headers: bytes, is_head: bool = False) -> bytes:
+    """A whole answer that says what is wrong, as JSON-RPC; the last of its connection."""
+    code = INTERNAL_ERROR if status == HTTPStatus.INTERNAL_SERVER_ERROR else INVALID_REQUEST
+    body = json.dumps(Refused(status, REASONS[status], code=code).body).encode()
+    lines = (
+        b"content-type: application/json",
+        b"content-length: %d" % len(body),
+        b"connection: close",
+        b"date: %b" % _now(),
+        *headers,
+    )
+    head = _STATUS[status] + b"\r\n".join((*lines, b"", b""))
+    return head if is_head else head + body
+
+
+def _now() -> bytes:
+    return _date(int(time.time()))
+
+
+@lru_cache(1)
+def _date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()

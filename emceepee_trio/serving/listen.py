@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import resource
+import socket
 from collections.abc import Sequence
 from functools import partial
 
@@ -14,21 +15,15 @@ import attrs
 import trio
 
 from .. import logs
-from ..model.wire import dumps
-from .asgi import App, Refused
+from .asgi import App
 from .binds import Bound
 from .connection import Connection
-from .http1 import settings
+from .http1 import refusal
 
 MOST_CONNECTIONS = 4096
 """At once, or half of what this process may open, whichever is less. One more takes the place of
 the one that has waited longest for a request; if all are being served, it is told to come later."""
 
-_BODY = dumps(Refused(503, "all connections are being served; come again in a second").body)
-FULL = (
-    "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
-    f"content-type: application/json\r\ncontent-length: {len(_BODY)}\r\n\r\n{_BODY}"
-).encode()
 REFUSING = 1.0
 """Seconds to tell it."""
 
@@ -58,7 +53,6 @@ class Drain:
 
 async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
     """Accept until *drain* begins, then give what is open its grace."""
-    config, context = settings(drain.started)
     at_most = most_connections()
 
     async def handle(stream: trio.SocketStream) -> None:
@@ -66,9 +60,9 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
             return
         if len(drain.connections) >= at_most and not _make_room(drain.connections):
             with trio.move_on_after(REFUSING):
-                await stream.send_all(FULL)
+                await stream.send_all(refusal(503, b"retry-after: 1"))
             return
-        connection = Connection(stream, app, config, context, drain.end)
+        connection = Connection(_plain(stream.socket), app, drain.end)
         drain.connections.add(connection)
         try:
             await connection.run()
@@ -85,6 +79,13 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
                 await drain.started.wait()
                 accepting.cancel_scope.cancel("draining")
     drain.finished.set()
+
+
+def _plain(sock: trio.socket.SocketType) -> socket.socket:
+    """The socket itself, to read and write without a checkpoint for each."""
+    plain = socket.socket(sock.family, sock.type, sock.proto, fileno=sock.detach())
+    plain.setblocking(False)
+    return plain
 
 
 def most_connections() -> int:

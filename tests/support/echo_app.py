@@ -31,6 +31,7 @@ class App:
             case "/endless":
                 await self.endless(receive, send)
             case "/wait":
+                await read_body(receive, self.size)
                 self.busy.set()
                 await self.go_on.wait()
                 await send_bytes(send, 200, b"waited")

@@ -115,7 +115,7 @@ class Served:
             with trio.fail_after(GUARD):
                 while not self.drain.connections:
                     await wait_all_tasks_blocked(0.001)
-            self.connection.stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, NARROW)
+            self.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, NARROW)
             yield peer
 
     async def ask(self, head: str, body: str = "") -> Answer:

@@ -179,8 +179,8 @@ FRONT = (
     mutant(
         "a reader that stops reading keeps its connection",
         "serving/connection.py",
-        "                    writing.deadline = min(now + SEND_PATIENCE, self.end())\n",
-        "                    writing.deadline = self.end()\n",
+        "min(trio.current_time() + SEND_PATIENCE, self.end())",
+        "self.end()",
         "serving/test_connection.py::test_a_reader_that_stops_reading_is_dropped",
     ),
     mutant(
@@ -200,8 +200,30 @@ FRONT = (
     mutant(
         "of two lengths of a request one is believed",
         "serving/http1.py",
-        "            if len(lengths) + is_chunked > 1 or",
-        "            if len(lengths) > 1 or",
+        "        longest = self._at + LONGEST\n",
+        "        longest = self._at + LONGEST\n"
+        "        parser.set_dangerous_leniencies(lenient_chunked_length=True)\n",
         "serving/test_http1.py",
+    ),
+    mutant(
+        "what is behind a request that is answered before its end is another one",
+        "serving/connection.py",
+        "if self._connection.is_last or not self._requests.is_whole:\n",
+        "if self._connection.is_last:\n",
+        "serving/test_connection.py",
+    ),
+    mutant(
+        "a request line is believed to be what llhttp takes for one",
+        "serving/http1.py",
+        "        not raw.startswith(line, _LEADING.match(raw).end())",
+        "        False and not raw.startswith(line, _LEADING.match(raw).end())",
+        "serving/test_malformed.py",
+    ),
+    mutant(
+        "an app writes any header it likes, and what is behind it",
+        "serving/http1.py",
+        "not _NAME.fullmatch(name) or not _VALUE.fullmatch(value)",
+        "not _NAME.fullmatch(name)",
+        "serving/test_answers.py",
     ),
 )
