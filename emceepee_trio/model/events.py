@@ -290,8 +290,10 @@ class Event:
     server: str
     created_at: str
     happening: Happening
+    text: str
+    """Its JSON, written once (`wire.new_event`); what is told beside it is added at its end."""
     size: int
-    """Bytes of its JSON, which is what the bounds count."""
+    """Bytes of that, which is what the bounds count."""
     count: int = 1
     """Equal list_changed notices that collapsed into this one."""
 

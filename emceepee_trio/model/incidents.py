@@ -29,7 +29,7 @@ from .events import (
     ServerReconnecting,
     ServerRemoved,
 )
-from .wire import event_json, event_type
+from .wire import event_text, event_type
 
 BEGINS = (ProcessCrashed, ProcessStopped, ServerDisconnected, ServerHealthDegraded)
 GOES_ON = (ServerReconnecting, Restarting, RestartFailed, ProcessStarted, Restarted)
@@ -69,15 +69,10 @@ def incidents(events: Sequence[Event]) -> dict[str, Incident]:
     return found
 
 
-def events_json(events: Sequence[Event], repeated: frozenset[str]) -> list[dict[str, Any]]:
-    """As they are told; those that are *repeated*, by their ids, one by one."""
+def event_texts(events: Sequence[Event], repeated: frozenset[str]) -> list[tuple[Event, str]]:
+    """Those that are told, and how; those that are *repeated*, by their ids, one by one."""
     found = incidents([event for event in events if event.id not in repeated])
     parts = {part.id for incident in found.values() for part in incident.parts}
-    said = []
-    for event in events:
-        if event.id not in parts:
-            shown = event_json(event)
-            if event.id in found:
-                shown["data"]["incident"] = found[event.id].to_json()
-            said.append(shown)
-    return said
+    beside = {id_: {"incident": incident.to_json()} for id_, incident in found.items()}
+    told = (event for event in events if event.id not in parts)
+    return [(event, event_text(event, **beside.get(event.id, {}))) for event in told]

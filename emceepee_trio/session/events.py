@@ -20,8 +20,8 @@ import attrs
 from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from ..model.events import Event, Happening, Notification, abridged
-from ..model.incidents import events_json
-from ..model.wire import dumps, event_json, event_type, size_of, timestamp, to_camel
+from ..model.incidents import event_texts
+from ..model.wire import dumps, event_json, event_type, new_event, timestamp
 from ..waits.feed import Feed
 
 TRIGGERS = 1000
@@ -162,8 +162,9 @@ class Delivery:
         for kept in self._shown:
             kept.outgoing -= 1
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return events_json(self.events, self._repeated)
+    def texts(self) -> list[tuple[Event, str]]:
+        """The events that it tells, and their JSON."""
+        return event_texts(self.events, self._repeated)
 
     def _take_back(self) -> None:
         for act in self._else:
@@ -192,20 +193,18 @@ class Events:
     _wakes: dict[Trigger, None] = attrs.field(factory=dict, init=False)
     """Each once, and for one response."""
 
-    def publish(self, server: str, happening: Happening) -> None:
+    def publish(self, server: str, happening: Happening, at: str | None = None) -> None:
         """Synchronous: whoever notices something tells it before anything else can run."""
         notice = _notice(server, happening)
         first = self._pending.like(notice) if notice is not None else None
         if first is not None:
             first.event = attrs.evolve(first.event, count=first.event.count + 1)
         else:
-            created = timestamp(self.wall())
             happening = abridged(happening, MAX_DELIVERY_BYTES - 1000)
-            size = size_of(to_camel(happening)) + len(server) + 100
-            event = Event(self.new_id(), server, created, happening, size)
+            event = new_event(self.new_id(), server, at or timestamp(self.wall()), happening)
             kept = self._kept[event.id] = _Kept(event, self.now() + self.keep_for, notice)
             self._pending.add(kept)
-            self._bytes += size
+            self._bytes += event.size
             self._evict()
             self.on_kept(kept.until)
         self.triggers.publish(Trigger(server, event_type(happening)))

@@ -227,7 +227,7 @@ class Session:
     # What backends call: see backend.callbacks.Host. None of it raises: whoever has something to
     # tell is in the middle of something that has to be done, told or not.
 
-    def publish(self, server: str, happening: Happening) -> bool:
+    def publish(self, server: str, happening: Happening, at: str | None = None) -> bool:
         """Whether it will be told, if it is news; what cannot be is counted as lost."""
         if isinstance(happening, WORK_ENDS):
             self.touch()
@@ -238,7 +238,7 @@ class Session:
                 self.events.wake(server, happening)
             return True
         with (wall := self._wall("event_crashed", server, lambda _: self.events.lose(1))):
-            self.events.publish(server, happening)
+            self.events.publish(server, happening, at)
         if isinstance(happening, events.ProcessStopped) and happening.reason is not None:
             self.planned.add(server)  # whoever needs it again expects that it comes
         return wall.log_id is None
@@ -251,7 +251,7 @@ class Session:
             self.buffers.hear(heard)
             if heard.size <= MAX_DELIVERY_BYTES:
                 told = events.Notification(method, now, params)
-        self.publish(server, told)
+        self.publish(server, told, now)
 
     def logged(
         self,

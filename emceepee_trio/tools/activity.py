@@ -9,11 +9,11 @@ import trio
 from ..config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
 from ..errors import TimedOut
 from ..model.json.fields import Bounds, Doc, frozen
-from ..model.wire import dumps
+from ..model.wire import dumps, list_of, object_of
 from ..session.call import Task
 from ..session.events import Delivery, Trigger
 from ..session.session import Session
-from .common.deliveries import NOTHING_PENDING, events_json, pending, remarks
+from .common.deliveries import NOTHING_PENDING, event_texts, pending, remarks
 from .common.registry import ACTS, Request, tool
 from .common.response import LONGEST, Reply, text
 from .servers import task_items
@@ -62,8 +62,8 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
         if wakes:
             delivery.on_give_back(lambda: events.put_back(wakes))
         try:
-            said = _report(session, triggers, delivery) | (note if is_cut else {})
-            return {"content": [text(dumps(said))], "isError": False}, delivery
+            said = _report(session, triggers, delivery, note if is_cut else {})
+            return {"content": [text(said)], "isError": False}, delivery
         except BaseException:
             delivery.lose()
             raise
@@ -83,17 +83,21 @@ def _distinct(seen: list[Trigger]) -> list[dict[str, Any]]:
     ]
 
 
-def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery) -> dict[str, Any]:
+def _report(
+    session: Session, triggers: list[dict[str, Any]], delivery: Delivery, note: dict[str, Any]
+) -> str:
     new, known = pending(session, delivery)
-    by_server: dict[str, list[dict[str, Any]]] = {}
-    for event in events_json(session, delivery):
-        by_server.setdefault(event["server"], []).append(event)
+    by_server: dict[str, list[str]] = {}
+    for server, event in event_texts(session, delivery):
+        by_server.setdefault(server, []).append(event)
     working: dict[str, list[Task]] = {}
     for task in session.calls.working():
         working.setdefault(task.server, []).append(task)
+    events = (
+        object_of({"server": dumps(server), "events": list_of(texts)})
+        for server, texts in by_server.items()
+    )
     said: dict[str, Any] = {
-        "triggers": triggers,
-        "events": [{"server": server, "events": events} for server, events in by_server.items()],
         "pending_server": [
             {"server": server} | task_items(tasks, "working_tasks")
             for server, tasks in working.items()
@@ -103,7 +107,9 @@ def _report(session: Session, triggers: list[dict[str, Any]], delivery: Delivery
     }
     if delivery.events:
         said["lastEventId"] = delivery.last_event_id
-    return said | remarks(delivery)
+    said |= remarks(delivery) | note
+    first = {"triggers": dumps(triggers), "events": list_of(events)}
+    return object_of(first | {name: dumps(value) for name, value in said.items()})
 
 
 TOOLS = (await_activity,)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from emceepee_trio.model import events
-from emceepee_trio.model.events import Event, Happening
-from emceepee_trio.model.incidents import events_json
+from emceepee_trio.model.events import Happening
+from emceepee_trio.model.incidents import event_texts
+from emceepee_trio.model.wire import new_event
 
 CRASHED = events.ProcessCrashed("x", 7, None, "SIGKILL")
 LOST = events.ServerDisconnected("x", "process was killed by SIGKILL", False)
@@ -21,8 +23,8 @@ CRASH = (CRASHED, LOST, AGAIN, STARTED, RESTARTED, BACK)
 
 def told(*happenings: Happening, repeated: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
     """Their ids are their numbers."""
-    made = [Event(str(n), "x", f"at {n}", each, 0) for n, each in enumerate(happenings)]
-    return events_json(made, repeated)
+    made = [new_event(str(n), "x", f"at {n}", each) for n, each in enumerate(happenings)]
+    return [json.loads(text) for _, text in event_texts(made, repeated)]
 
 
 def kinds(*happenings: Happening) -> list[str]:

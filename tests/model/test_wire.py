@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee_trio.model import events
-from emceepee_trio.model.events import Event, Happening
+from emceepee_trio.model.events import Happening
 from emceepee_trio.model.states import TaskState
 from emceepee_trio.model.wire import (
     EVENT_TYPES,
@@ -21,6 +21,7 @@ from emceepee_trio.model.wire import (
     event_json,
     event_type,
     loads,
+    new_event,
     size_of,
     snake,
     timestamp,
@@ -120,7 +121,9 @@ def test_null_and_foreign_keys_inside_of_params_stay() -> None:
 
 @given(happenings, st.integers(1, 100))
 def test_an_event_is_its_five_keys_and_can_be_read_again(happening: Any, count: int) -> None:
-    shown = event_json(Event("01J", "files", "2026-01-01T00:00:00.000Z", happening, 10, count))
+    event = new_event("01J", "files", "2026-01-01T00:00:00.000Z", happening)
+    assert event.size == size_of(event_json(event))
+    shown = event_json(attrs.evolve(event, count=count))
     assert list(shown) == ["id", "type", "server", "createdAt", "data"]
     assert (shown["id"], shown["server"], shown["createdAt"]) == (
         "01J", "files", "2026-01-01T00:00:00.000Z",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from functools import partial
@@ -218,7 +219,10 @@ class Deliveries(TrioMachine):
             for event, item in zip(delivery.events, expected, strict=True)
             if not item.is_pending
         }
-        told, said = list[tuple[str, str, str]](), delivery.to_json()
+        told, said = (
+            list[tuple[str, str, str]](),
+            [json.loads(text) for _, text in delivery.texts()],
+        )
         for shown in said:
             server = shown["server"]
             if (incident := shown["data"].get("incident")) is not None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,6 +65,10 @@ class Desk:
         delivery = self.events.take()
         delivery.commit()
         return numbers(delivery.events)
+
+
+def told_by(delivery: Delivery) -> list[Any]:
+    return [json.loads(text) for _, text in delivery.texts()]
 
 
 def numbers(events: Sequence[Event]) -> list[int]:
@@ -277,7 +282,7 @@ def test_no_event_is_larger_than_a_delivery() -> None:
     desk.events.publish("s", ElicitationRequest("q", {"message": "x" * MAX_DELIVERY_BYTES}))
     desk.events.publish("s", TaskFailed("t", "tool", "x" * MAX_DELIVERY_BYTES))
     desk.events.publish("s", ServerConnected("s", {"x": "x" * MAX_DELIVERY_BYTES}, "2025-11-25"))
-    told = [event["data"] for event in desk.events.take().to_json()]
+    told = [event["data"] for event in told_by(desk.events.take())]
     assert told == [
         {"method": "notifications/x", "timestamp": "now", "tooLarge": True},
         {"requestId": "q", "tooLarge": True},
@@ -292,7 +297,7 @@ def test_equal_list_changed_notices_collapse_into_the_first() -> None:
     desk.publish(1)
     desk.notify()
     desk.notify()
-    first, timer = desk.events.take().to_json()
+    first, timer = told_by(desk.events.take())
     assert first["data"] == {"method": TOOLS_CHANGED, "timestamp": "now", "count": 3}
     assert timer["data"]["fireCount"] == 1
     assert desk.events.triggers.last == 4  # each of them wakes

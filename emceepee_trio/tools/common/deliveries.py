@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from ...config.bounds import MAX_PENDING_BYTES
-from ...model.wire import size_of
+from ...model.events import ElicitationRequest, Event, SamplingRequest
+from ...model.wire import new_event, size_of
 from ...session.events import Delivery
 from ...session.questions import Kind, Question
 from ...session.session import Session
@@ -44,20 +45,26 @@ def _tell(
         delivery.on_give_back(take_back)
 
 
-def events_json(session: Session, delivery: Delivery) -> list[Result]:
-    """Its events; call :func:`pending` before, which may have said more of them."""
-    questions, said = session.questions, delivery.to_json()
-    for event in said:
-        data = event["data"]
-        if event["type"] in ASKED and "params" in data:
-            if questions.is_in_full(data["requestId"]):
-                del data["params"]
-            elif (question := questions.find(data["requestId"])) is not None:
-                _tell(session, delivery, question)
+def event_texts(session: Session, delivery: Delivery) -> list[tuple[str, str]]:
+    """Servers and JSON of its events; call :func:`pending` before, which may have said more."""
+    return [
+        (event.server, _text(session, delivery, event, said)) for event, said in delivery.texts()
+    ]
+
+
+def _text(session: Session, delivery: Delivery, event: Event, said: str) -> str:
+    questions, asked = session.questions, event.happening
+    if isinstance(asked, ElicitationRequest | SamplingRequest) and asked.params is not None:
+        if questions.is_in_full(asked.request_id):
+            short = attrs.evolve(asked, params=None)
+            return new_event(event.id, event.server, event.created_at, short).text
+        if (question := questions.find(asked.request_id)) is not None:
+            _tell(session, delivery, question)
     return said
 
 
 ASKED = ("elicitation_request", "sampling_request")
+"""Types of events that have a question in them."""
 
 
 def remarks(delivery: Delivery) -> Result:

@@ -15,7 +15,7 @@ from ...config import ContextIn
 from ...errors import ToolError
 from ...model.json.problems import Problem
 from ...model.json.spelling import spell
-from ...model.wire import dumps, to_snake
+from ...model.wire import dumps, list_of, loads, object_of, to_snake
 from ...session.call import Lapsed
 from ...session.events import Delivery
 from ...session.questions import Question
@@ -23,7 +23,7 @@ from ...session.session import Session
 from ...waits.firewall import Firewall
 from ...waits.slices import in_slices
 from .clients import STRANGER, Known
-from .deliveries import events_json, nothing, pending, remarks, tell
+from .deliveries import event_texts, nothing, pending, remarks, tell
 
 LONGEST = "no answer is waited for longer than {} ms (limits.answer_ms)"
 """Said where that ended a wait before its time."""
@@ -86,7 +86,8 @@ def finish(
     return reply.result, nothing(session)
 
 
-Blocks: TypeAlias = list[Result]
+Blocks: TypeAlias = list[str]
+"""JSON, of an object each."""
 
 
 def _ignored(problems: Sequence[Problem]) -> str:
@@ -103,7 +104,7 @@ def _note(session: Session, ignored: Sequence[Problem], delivery: Delivery) -> B
         session.untold = ""
         delivery.on_give_back(take_back)
         notes.insert(0, f"of an earlier call: {untold}")
-    return [{"note": "; ".join(notes)}] if notes else []
+    return [dumps({"note": "; ".join(notes)})] if notes else []
 
 
 def _place(
@@ -125,29 +126,30 @@ def _in_content(result: Result, blocks: Blocks) -> Result:
     if not isinstance(content, list):
         # A backend may leave it out; one that sends something else keeps it, as text.
         content = [] if content is None else [text(dumps(content))]
-    return {**result, "content": [*content, *(text(dumps(block)) for block in blocks)]}
+    return {**result, "content": [*content, *map(text, blocks)]}
 
 
 def _in_structured(result: Result, blocks: Blocks) -> Result:
     if not blocks:
         return result
-    said = {key: block[key] for block in blocks for key in block}
+    said = {key: value for block in blocks for key, value in loads(block).items()}
     return {**result, "structuredContent": {**result["structuredContent"], KEY: said}}
 
 
 def _context(session: Session, reply: Reply, delivery: Delivery) -> Blocks:
     blocks: Blocks = []
     if reply.lapsed is not None:
-        blocks.append({"unanswered_question": to_snake(reply.lapsed)})
+        blocks.append(dumps({"unanswered_question": to_snake(reply.lapsed)}))
     tell(session, delivery, reply.full)
     new: Result
     known: Result
     new, known = pending(session, delivery) if session.config.context == "full" else ({}, {})
     if delivery.events or delivery.lost:
-        events = events_json(session, delivery)
-        blocks.append({"events_since_last_response": events} | remarks(delivery))
+        events = list_of(text for _, text in event_texts(session, delivery))
+        said = {name: dumps(value) for name, value in remarks(delivery).items()}
+        blocks.append(object_of({"events_since_last_response": events} | said))
     if new:
-        blocks.append({"pending_client_action": new})
+        blocks.append(dumps({"pending_client_action": new}))
     if known:
-        blocks.append(known)
+        blocks.append(dumps(known))
     return blocks
