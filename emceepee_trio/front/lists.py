@@ -30,9 +30,12 @@ SERVER_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
 
 
 def enveloped(context: Context, result: dict[str, Any]) -> dict[str, Any]:
+    is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return in_envelope(result) if is_modern else result
+
+
+def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
     """What a modern client finds in every result."""
-    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return result
     theirs = result.get("_meta")
     meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(theirs if isinstance(theirs, Mapping) else {})}
     return {**result, "resultType": "complete", "_meta": meta}

@@ -32,6 +32,7 @@ from mcp_types import (
     CallToolRequestParams,
     CancelledNotification,
     CancelledNotificationParams,
+    JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -61,6 +62,7 @@ from .lists import (
     SERVER_INFO,
     enveloped,
     get_prompt,
+    in_envelope,
     list_prompts,
     list_resources,
     list_templates,
@@ -68,7 +70,7 @@ from .lists import (
     read_resource,
 )
 from .log_messages import LogMessages
-from .progress import Progress
+from .progress import Progress, Report
 from .sdk import raw_notify
 
 _GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
@@ -90,6 +92,18 @@ class _InFlight:
 
     request: Request
     cancelled: bool = False
+    scope: trio.CancelScope | None = None
+    """In which it is answered, where no dispatcher of the SDK has one for it."""
+
+
+@attrs.frozen
+class _Call:
+    """A tools/call."""
+
+    id: RequestId
+    params: Mapping[str, Any] | None
+    is_modern: bool
+    report: Report
 
 
 @attrs.define(eq=False)
@@ -127,6 +141,8 @@ class Front:
         if entry is None:
             return
         entry.cancelled = True
+        if entry.scope is not None:
+            entry.scope.cancel("not wanted any more")
         if _GAVE_UP.search(reason):
             try:
                 entry.request.give_up()
@@ -161,7 +177,13 @@ class Front:
         try:
             with Firewall("request_crashed", None, EXPECTED, fields=fields) as wall:
                 if context.method == "tools/call":
-                    return await self._call_tool(context, entry)
+                    report = partial(
+                        context.session.send_progress_notification,
+                        related_request_id=context.request_id,  # type: ignore[arg-type]  # also integers
+                    )
+                    modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+                    call = _Call(context.request_id, context.params, modern, report)
+                    return await self._call_tool(call, entry)
                 if context.method == "initialize":
                     self._remember_client((context.params or {}).get("clientInfo"))
                 result = await call_next(context)
@@ -172,6 +194,29 @@ class Front:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
         raise _bug(wall)
+
+    async def call(
+        self, message: JSONRPCRequest, report: Report, *, is_modern: bool = False
+    ) -> JSONRPCResponse | JSONRPCError | None:
+        """The answer to a tools/call that was shown; none if its client has cancelled it.
+
+        As by the SDK's dispatcher and :meth:`answer`, without what only other requests need.
+        """
+        key = coerce_request_id(message.id)
+        entry = self._in_flight[key]
+        try:
+            with trio.CancelScope() as entry.scope:
+                if entry.cancelled:  # by a message right behind it
+                    entry.scope.cancel("not wanted any more")
+                call = _Call(message.id, message.params, is_modern, report)
+                result = await self._call_tool(call, entry)
+                return JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
+        except MCPError as error:
+            return JSONRPCError(jsonrpc="2.0", id=message.id, error=error.error)
+        finally:
+            if self._in_flight.get(key) is entry:
+                del self._in_flight[key]
+        return None
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
         if self.session.inner.cancel_scope.cancel_called:
@@ -193,10 +238,8 @@ class Front:
             self.session.client_name = info["name"][:100]
             self.client = known(info["name"])
 
-    async def _call_tool(
-        self, context: ServerRequestContext[Any, Any], entry: _InFlight
-    ) -> dict[str, Any]:
-        name, arguments, meta = _call_params(context.params)
+    async def _call_tool(self, call: _Call, entry: _InFlight) -> dict[str, Any]:
+        name, arguments, meta = _call_params(call.params)
         self._remember_client(meta.get(CLIENT_INFO_META_KEY))
         self.session.used = True
         try:
@@ -204,32 +247,29 @@ class Front:
         except UnknownTool as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
         entry.request.answer_ms = self.client.answer_ms(self.session.config.limits)
-        reply = await self._run_tool(tool, context, entry.request, arguments, meta)
+        reply = await self._run_tool(tool, call.report, entry.request, arguments, meta)
         # No checkpoint from here to the return: the events are taken, and the response that
         # carries them is as good as written, or they are given back.
         result, delivery = finish(self.session, reply, entry.request.ignored, self.client)
         if entry.cancelled:
-            # The dispatcher is about to learn it, and will write nothing.
+            # Whoever answers is about to learn it, and will write nothing.
             delivery.give_back()
             await trio.sleep_forever()
         if delivery.is_empty:
             delivery.commit()
         else:
-            request_id = context.request_id
-            assert request_id is not None
             if reply.claim is None:
+                bare = _enveloped(call, reply.result)
                 delivery.without = lambda: dump(
-                    JSONRPCResponse(
-                        jsonrpc="2.0", id=request_id, result=enveloped(context, reply.result)
-                    )
+                    JSONRPCResponse(jsonrpc="2.0", id=call.id, result=bare)
                 )
-            self.deliver(request_id, delivery)
-        return enveloped(context, result)
+            self.deliver(call.id, delivery)
+        return _enveloped(call, result)
 
     async def _run_tool(
         self,
         tool: Tool,
-        context: ServerRequestContext[Any, Any],
+        report: Report,
         request: Request,
         arguments: Mapping[str, Any],
         meta: Mapping[str, Any],
@@ -243,12 +283,16 @@ class Front:
             ):
                 if not isinstance(token, str | int) or isinstance(token, bool):
                     return await tool.call(request, arguments)
-                progress = Progress(context, token, request.missing)
+                progress = Progress(report, token, request.missing)
                 request.on_progress = progress.heard
                 return await progress.report_while(partial(tool.call, request, arguments))
         except ToolError as error:
             return error_reply(error)
         raise _bug(wall)
+
+
+def _enveloped(call: _Call, result: dict[str, Any]) -> dict[str, Any]:
+    return in_envelope(result) if call.is_modern else result
 
 
 def _with_instructions(result: HandlerResult, said: str) -> HandlerResult:

@@ -9,22 +9,32 @@ from typing import Any, TypeVar
 import attrs
 import outcome
 import trio
-from mcp.server.context import ServerRequestContext
+from mcp_types import JSONRPCNotification
 
 from ..config.bounds import PROGRESS_EVERY_MS
 from ..waits.firewall import Firewall, begin
 
 T = TypeVar("T")
+Report = Callable[[str | int, float, float | None, str | None], Awaitable[None]]
+"""Tells a client: its token, how far it is, of how much, and in words."""
 
 MOST = 1e300
 """What is more is no number to JSON, or has no next one."""
+
+
+def progress_note(
+    token: str | int, progress: float, total: float | None, message: str | None
+) -> JSONRPCNotification:
+    said = {"progressToken": token, "progress": progress, "total": total, "message": message}
+    params = {key: value for key, value in said.items() if value is not None}
+    return JSONRPCNotification(jsonrpc="2.0", method="notifications/progress", params=params)
 
 
 @attrs.define(eq=False)
 class Progress:
     """Of one request. Forwards what increases; fills silence; says nothing after the response."""
 
-    _context: ServerRequestContext[Any, Any]
+    _tell: Report
     _token: str | int
     _missing: Callable[[], str | None] = lambda: None
     """What to say of a server that is waited for, while it is not connected."""
@@ -64,10 +74,9 @@ class Progress:
 
     async def _send(self, progress: float, total: Any, message: Any) -> None:
         self._sent = progress
-        await self._context.session.send_progress_notification(
+        await self._tell(
             self._token,
             progress,
             total if isinstance(total, int | float) and abs(total) < MOST else None,
             message if isinstance(message, str) else None,
-            related_request_id=self._context.request_id,  # type: ignore[arg-type]  # also integers
         )

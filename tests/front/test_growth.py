@@ -20,6 +20,8 @@ from peers import Peer, Peers
 FEW, MANY = 10, 10_000
 ROUNDS = 5
 """Of which the least counts: the order of tasks is drawn anew in each tick."""
+EACH = FEW // ROUNDS
+"""Taken in each round, so that there are as many to take in the last one."""
 WORKING = 2
 
 LIMITS = Limits(
@@ -40,7 +42,7 @@ REQUESTS: dict[str, Callable[[Client], Exchange]] = {
         "execute_tool", server="x", tool="wait", args={}, timeout_ms=0
     ),
     "await_activity": lambda client: client.tool("await_activity", timeout_ms=0),
-    "get_notifications": lambda client: client.tool("get_notifications", limit=5),
+    "get_notifications": lambda client: client.tool("get_notifications", limit=EACH),
 }
 
 

@@ -97,14 +97,14 @@ async def test_nobody_is_told_who_did_not_ask(tmp_path: Path, era: Era) -> None:
 
 
 @attrs.define(eq=False)
-class Session:
-    """As far as `Progress` uses one."""
+class Told:
+    """What a client was told, and when it reads."""
 
     told: list[Report] = attrs.field(factory=list)
     stalled: trio.Event | None = None
 
-    async def send_progress_notification(
-        self, token: object, progress: float, total: float | None, message: str | None, **_: Any
+    async def report(
+        self, token: object, progress: float, total: float | None, message: str | None
     ) -> None:
         assert token == "token"
         self.told.append((progress, total, message))
@@ -112,22 +112,16 @@ class Session:
             await self.stalled.wait()
 
 
-@attrs.frozen
-class Context:
-    session: Session
-    request_id: int = 1
-
-
-def progress_to(session: Session) -> Progress:
-    return Progress(cast("Any", Context(session)), "token")
+def progress_to(client: Told) -> Progress:
+    return Progress(client.report, "token")
 
 
 async def reported(work: Callable[[Progress], Awaitable[None]]) -> list[Report]:
-    session = Session()
-    progress = progress_to(session)
+    client = Told()
+    progress = progress_to(client)
     await progress.report_while(lambda: work(progress))
     await trio.sleep(1000)  # nothing comes behind the answer
-    return session.told
+    return client.told
 
 
 async def test_silence_is_filled_every_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
@@ -188,19 +182,19 @@ async def test_what_is_no_progress_is_not_told(
 
 
 async def test_a_slow_client_gets_the_newest_only(autojump_clock: trio.testing.MockClock) -> None:
-    session = Session(stalled=trio.Event())
-    progress = progress_to(session)
+    client = Told(stalled=trio.Event())
+    progress = progress_to(client)
 
     async def work() -> None:
         for step in range(1, 100):
             progress.heard({"progress": step})
             await trio.sleep(0.01)
-        assert session.stalled is not None
-        session.stalled.set()
+        assert client.stalled is not None
+        client.stalled.set()
         await trio.sleep(1)
 
     await progress.report_while(work)
-    assert [number for number, _, _ in session.told] == [1, 99]
+    assert [number for number, _, _ in client.told] == [1, 99]
 
 
 async def test_the_outcome_of_the_work_is_that_of_the_whole(
@@ -212,6 +206,6 @@ async def test_the_outcome_of_the_work_is_that_of_the_whole(
     async def fails() -> str:
         raise LookupError("as it is, in no group")
 
-    assert await progress_to(Session()).report_while(answers) == "answer"
+    assert await progress_to(Told()).report_while(answers) == "answer"
     with pytest.raises(LookupError, match="as it is"):
-        await progress_to(Session()).report_while(fails)
+        await progress_to(Told()).report_while(fails)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Self
 
 import attrs
@@ -18,6 +19,8 @@ from mcp.server.runner import serve_loop
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
+    CONNECTION_CLOSED,
+    ErrorData,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCRequest,
@@ -34,6 +37,7 @@ from ...tools.common.registry import Toolbox
 from ...waits.firewall import Firewall, begin
 from ...web.wire import answer, crashed, dump
 from ..mcp import Front, mcp_server
+from ..progress import progress_note
 from .stream import Stream
 from .streams import Streams
 
@@ -74,6 +78,8 @@ class Incarnation:
         factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
     )
 
+    _calls: trio.Nursery | None = attrs.field(default=None, init=False)
+    """Those of tools, each in a task of its own; the dispatcher has everything else."""
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _is_closing: bool = attrs.field(default=False, init=False)
 
@@ -85,14 +91,17 @@ class Incarnation:
         send, receive = self._pipe
         try:
             with self._wall(session_id, self._crashed), self._scope, send, receive:
-                await serve_loop(
-                    mcp_server(),
-                    receive,
-                    _Outgoing(self),
-                    lifespan_state=self.front,
-                    session_id=session_id,
-                )
+                async with trio.open_nursery() as self._calls:
+                    await serve_loop(
+                        mcp_server(),
+                        receive,
+                        _Outgoing(self),
+                        lifespan_state=self.front,
+                        session_id=session_id,
+                    )
+                    self._calls.cancel_scope.cancel("nobody reads its answers any more")
         finally:
+            self._calls = None
             self._settle_all()
 
     def begin(self, session: Session) -> None:
@@ -156,15 +165,42 @@ class Incarnation:
         waiting: set[RequestId] = set()
         try:
             for message in messages:
-                metadata = None
-                if isinstance(message, JSONRPCRequest):
-                    assert stream is not None
-                    metadata = self._expect(message.id, stream, waiting)
+                if not isinstance(message, JSONRPCRequest):
+                    self.front.observe(message)
+                    pipe.send_nowait(SessionMessage(message))
+                    continue
+                assert stream is not None
+                metadata = self._expect(message.id, stream, waiting)
                 self.front.observe(message)
-                pipe.send_nowait(SessionMessage(message, metadata))
+                if self._calls is not None and message.method == "tools/call":
+                    begin(self._calls, self._wall_of(message), self._call, message)
+                else:
+                    pipe.send_nowait(SessionMessage(message, metadata))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._settle_all()
             raise Refused(404, "the session has ended; initialize a new one") from None
+
+    def _wall_of(self, message: JSONRPCRequest) -> Firewall:
+        fields = {"session": self.front.session.id, "method": message.method}
+        return Firewall("request_crashed", partial(self._fail, message.id), fields=fields)
+
+    async def _call(self, message: JSONRPCRequest) -> None:
+        """What the dispatcher would do, at half the price."""
+        try:
+            said = await self.front.call(message, partial(self._report, message.id))
+        except trio.Cancelled:
+            if (exchange := self._exchange(message.id)) is not None:
+                self.streams.add(exchange.stream, dump(_closed(message.id)), is_answer=True)
+                self._settle(message.id)
+            raise
+        if said is None:
+            self._settle(message.id)
+        else:
+            await self.say(SessionMessage(said))
+
+    async def _report(self, request_id: RequestId, *progress: Any) -> None:
+        about = ServerMessageMetadata(related_request_id=request_id)
+        await self.say(SessionMessage(progress_note(*progress), about))
 
     def _expect(
         self, request_id: RequestId, stream: Stream, waiting: set[RequestId]
@@ -242,6 +278,12 @@ class Incarnation:
         self._pipe[0].close()
         self._settle_all()
         self.streams.start_over()
+
+
+def _closed(request_id: RequestId) -> JSONRPCError:
+    """As the dispatcher says it of what it has not answered."""
+    error = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 @attrs.define(eq=False)
