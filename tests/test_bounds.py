@@ -78,7 +78,7 @@ Json = dict[str, Any]
 
 NO_BOUNDS = {
     "web.app.MAX_BODY": "of requests for pages that take none; see limits.body for the endpoint",
-    "limits.starting": "it is waited for; tests/backend/test_starts.py tries it",
+    "limits.starting": "it is waited for; tests/backend/children/test_starts.py tries it",
 }
 """Constants of such a name that are no row, and why."""
 

@@ -19,8 +19,9 @@ from trio.testing import MockClock
 
 from asgi_client import HELLO, LATEST, Client, Json, request
 from asgi_world import World, open_world
-from emceepee_trio.backend import backend, comeback, link, start, wishes
+from emceepee_trio.backend import comeback, link, supervisor, wishes
 from emceepee_trio.backend.catalogue import catalog
+from emceepee_trio.backend.children import start
 from emceepee_trio.backend.connections import callbacks, client, connect, health
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front import lists, log_messages, mcp, progress
@@ -433,14 +434,14 @@ PLANTS = [
     Plant(streams.Streams, "next_due", the_sweeper, "sweeper_crashed"),
     Plant(session.Session, "has_work", the_idle_watcher, "idle_watcher_crashed"),
     Plant(connect, "_negotiate", a_first_connection, "server_connection_crashed"),
-    Plant(backend.Backend, "connected", a_first_connection, "server_connection_crashed"),
+    Plant(supervisor.Supervisor, "connected", a_first_connection, "server_connection_crashed"),
     Plant(link.Link, "_opened", a_first_connection, "server_connection_crashed"),
     Plant(connect, "_initialize", a_connection, "server_connection_crashed"),
-    Plant(backend.Backend, "connected", a_connection, "server_connection_crashed"),
+    Plant(supervisor.Supervisor, "connected", a_connection, "server_connection_crashed"),
     Plant(client.Client, "deliver_outbox", a_connection, "server_connection_crashed"),
     Plant(link.Link, "_end_of_child", a_connection, "server_connection_crashed"),
-    Plant(backend.Backend, "_tell_plan", a_lost_connection, "backend_crashed"),
-    Plant(backend, "Link", a_lost_connection, "backend_crashed"),
+    Plant(supervisor.Supervisor, "_tell_plan", a_lost_connection, "backend_crashed"),
+    Plant(supervisor, "Link", a_lost_connection, "backend_crashed"),
     Plant(comeback.Comeback, "_find_out", a_lost_connection, "comeback_crashed"),
     Plant(wishes.Wishes, "repeat", an_addition, "wishes_crashed"),
     Plant(start.Start, "watch", an_addition, "start_crashed"),

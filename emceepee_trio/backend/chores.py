@@ -47,7 +47,7 @@ class Chores:
     @asynccontextmanager
     async def done(self) -> AsyncGenerator[None]:
         """While the block lasts."""
-        backend, client, who = self._backend, self._client, self._backend.who
+        backend, client, who = self._backend, self._client, self._backend.supervisor.who
         async with trio.open_nursery() as nursery:
             if self.listening is not None:
                 begin_lasting(nursery, "listening_crashed", self.listening.run, **who)
@@ -72,7 +72,7 @@ class Chores:
             self._comeback = None  # it holds the connection before, which held the one before
 
     def _wall(self, event: str, failed: Callable[[str], object] | None = None) -> Firewall:
-        return Firewall(event, failed, fields=self._backend.who)
+        return Firewall(event, failed, fields=self._backend.supervisor.who)
 
     async def _stop_unused(self, patience: float) -> None:
         """Look again when it could be time, as a use in that very tick goes on."""

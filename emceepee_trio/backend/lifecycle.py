@@ -81,6 +81,8 @@ class Lifecycle(Generic[L]):
     """The connection that was lost last, if the next one is told as its return."""
     next_try: float | None = attrs.field(default=None, init=False)
     """When that is, if it follows by itself."""
+    is_wanted: bool = attrs.field(default=False, init=False)
+    """Somebody waits for the try that is under way, or for the next one."""
     _restart_is_told: bool = attrs.field(default=False, init=False)
     """So what comes of it is told, too."""
 
@@ -90,8 +92,8 @@ class Lifecycle(Generic[L]):
 
     @property
     def due(self) -> float:
-        """When a wait is over, if nobody wants the next try sooner."""
-        if self.state is BackendState.NOT_CONNECTED and not self.is_lazy:
+        """When a wait is over, as far as is known by now."""
+        if self.is_wanted or (self.state is BackendState.NOT_CONNECTED and not self.is_lazy):
             return -math.inf
         return math.inf if self.next_try is None else self.next_try
 
@@ -108,6 +110,16 @@ class Lifecycle(Generic[L]):
         self.state = follow(BACKEND, self.state, cause)
         if self.state is not BackendState.RECONNECTING:
             self.next_try = None
+        if TODO[self.state] is Todo.WAIT:
+            self.is_wanted = False  # who wanted the try before has heard of its end
+
+    def wants(self) -> None:
+        """Somebody needs a connection, and there is none."""
+        self.is_wanted = True
+
+    def waited(self) -> None:
+        """Its wait is over."""
+        self.happens(Cause.WANTED if self.is_wanted else Cause.DUE)
 
     def begins(self, link: L) -> None:
         """*link* is a try: the only one, or one to replace the connection that works."""

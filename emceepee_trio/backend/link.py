@@ -23,13 +23,13 @@ from ..model import events
 from ..model.json.intake import Measure
 from ..waits.firewall import Firewall, begin
 from .children.process import Exit, Process
+from .children.start import FIRST, Start
 from .connections.callbacks import Abandoned, Callbacks
 from .connections.client import Client
 from .connections.connect import Streams, has_worked, open_client
 from .connections.failures import NOT_A_BUG, Failure, explain
 from .lifecycle import RECONNECT, Events, Story
 from .shared import Shared
-from .start import FIRST, Start
 
 CLOSING = 5.0
 """Seconds a connection may take to close; then it is cut."""

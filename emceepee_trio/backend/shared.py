@@ -16,7 +16,7 @@ from ..errors import LimitReached
 from .catalogue.memory import Memory
 from .children.files import most_children
 from .children.reaper import Reaper
-from .starts import Starts
+from .children.starts import Starts
 
 ERAS = 1000
 """Verdicts remembered; the oldest makes room."""

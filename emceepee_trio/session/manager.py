@@ -17,9 +17,9 @@ from ..backend.backend import Backend
 from ..backend.catalogue.shelf import open_memory
 from ..backend.children.process import PATIENCE
 from ..backend.children.reaper import open_reaper
+from ..backend.children.starts import Starts, cores
 from ..backend.connections.client import Client
 from ..backend.shared import Shared
-from ..backend.starts import Starts, cores
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached

@@ -204,7 +204,7 @@ async def test_a_server_that_comes_back_again_and_again_leaves_nothing_of_what_w
             for times in range(1, 7):
                 await it.backend.reconnect()
                 await it.host.connected(times)
-                links.append(weakref.ref(it.backend.life.current))
+                links.append(weakref.ref(it.backend.supervisor.life.current))
                 await trio.testing.wait_all_tasks_blocked(0.01)
             gc.collect()
             # The connection that there is, and the one before.

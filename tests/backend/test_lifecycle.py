@@ -71,11 +71,16 @@ def on(cause: Cause) -> Callable[[Lifecycle[object]], None]:
     return lambda life: life.happens(cause)
 
 
+def is_wanted(life: Lifecycle[object]) -> None:
+    life.wants()
+    life.waited()
+
+
 HAPPENINGS: dict[str, Callable[[Lifecycle[object]], None]] = {
     "is disabled": on(Cause.DISABLED),
     "is recalled": on(Cause.RECALLED),
-    "is due": on(Cause.DUE),
-    "is wanted": on(Cause.WANTED),
+    "is due": Lifecycle.waited,
+    "is wanted": is_wanted,
     "works": works,
     "fails": fails,
     "fails in vain": lambda life: life.fails(0, final=True),
@@ -226,6 +231,19 @@ def test_what_has_a_time_is_due_then() -> None:
     assert life.delay_ms(1) == 3000
 
 
+@pytest.mark.parametrize("state", [state for state in BackendState if TODO[state] is Todo.WAIT])
+def test_what_is_wanted_is_due_at_once(state: BackendState) -> None:
+    life = in_state(state)
+    life.wants()
+    assert life.due < 0
+    life.waited()
+    assert life.state is G
+    assert life.is_wanted  # who wants it waits for what comes of this try
+    life.begins(object())
+    fails(life)
+    assert not life.is_wanted
+
+
 @pytest.mark.parametrize("retry", [AGAIN, NEVER], ids=["again", "never"])
 @pytest.mark.parametrize("program", [True, False])
 def test_what_follows_is_told(retry: Retry, program: bool) -> None:
@@ -373,8 +391,10 @@ class Shell:
         if self.life.todo is Todo.WAIT:
             if not wanted and self.life.due == float("inf"):
                 return
-            self.now += 0 if wanted else max(0, self.life.due - self.now)
-            self.life.happens(Cause.WANTED if wanted else Cause.DUE)
+            if wanted:
+                self.life.wants()
+            self.now += max(0, self.life.due - self.now)
+            self.life.waited()
         if self.life.todo is Todo.OPEN:
             self.trying = self.open()
 

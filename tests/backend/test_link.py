@@ -136,7 +136,7 @@ async def test_what_is_left_is_told_once_its_child_is_gone() -> None:
 async def test_what_is_lost_first_and_left_then_is_told_only_as_lost() -> None:
     with trio.fail_after(GUARD):
         async with running(raw("--stubborn"), limits=SMALL) as it:
-            it.backend.patience = 0.2
+            it.backend.supervisor.patience = 0.2
             await seen_by_a_call(it, "big", size=SMALL.message)
             it.backend.leave("removed", 0.2)  # while the child is still being ended
             await it.backend.ended.wait()

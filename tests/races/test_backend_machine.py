@@ -299,7 +299,10 @@ class Supervision(TrioMachine):
         for caller in self.callers:
             if caller.fate is None and caller.key not in in_flight:
                 # It waits for a try that is under way.
-                assert self.backend.state is BackendState.CONNECTING or self.backend.life.beside
+                assert (
+                    self.backend.state is BackendState.CONNECTING
+                    or self.backend.supervisor.life.beside
+                )
 
     @invariant()
     def what_is_told_fits_together(self) -> None:

@@ -143,7 +143,7 @@ async def running(
     host = Recorder()
     config = Config(limits=limits or Limits())
     backend = Backend(server, host, config, shared or Shared(), session, time.time, restricted)
-    backend.patience = 0.3
+    backend.supervisor.patience = 0.3
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backend.run)
         yield Running(backend, host)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from . import mutant
 
-_STARTS = "backend/test_starts.py::"
-_START = "backend/test_start.py::"
+_STARTS = "backend/children/test_starts.py::"
+_START = "backend/children/test_start.py::"
 _INHERITED = "model/test_inherited.py::"
 _IN_TIME = "tools/test_answers_in_time.py::"
 _BRIDGE = "bridge/test_bridge.py::"
@@ -13,14 +13,14 @@ _BRIDGE = "bridge/test_bridge.py::"
 USERS = (
     mutant(
         "all programs start at once",
-        "backend/starts.py",
+        "backend/children/starts.py",
         "        while self._waiting and len(self._starting) < self.most:\n",
         "        while self._waiting:\n",
         f"{_STARTS}test_owners_take_turns",
     ),
     mutant(
         "whoever came first has all of its programs started before those of others",
-        "backend/starts.py",
+        "backend/children/starts.py",
         "            owner = min(self._waiting, key=lambda each: "
         "(held[each], self._served.get(each, 0)))\n",
         "            owner = next(iter(self._waiting))\n",
@@ -28,21 +28,21 @@ USERS = (
     ),
     mutant(
         "who no longer waits to start has a turn",
-        "backend/starts.py",
+        "backend/children/starts.py",
         "        self._starting.discard(place)\n        self._no_longer_waits(place)\n",
         "        self._starting.discard(place)\n",
         f"{_STARTS}test_who_gives_up_waiting_takes_no_turn_and_nothing_is_kept",
     ),
     mutant(
         "a program that hangs as it starts keeps others from starting",
-        "backend/start.py",
+        "backend/children/start.py",
         "            elif trio.current_time() - self._worked >= IDLE:\n",
         "            elif False:\n",
         f"{_START}test_who_hangs_keeps_nobody_from_starting",
     ),
     mutant(
         "an installer is killed while it works",
-        "backend/start.py",
+        "backend/children/start.py",
         "        longest = max(self._longest, self._patience)\n",
         "        longest = self._patience\n",
         f"{_START}test_a_first_start_that_works_is_waited_for",

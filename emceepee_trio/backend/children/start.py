@@ -16,7 +16,7 @@ from .pulse import Pulse
 from .starts import Place, Starts
 
 if TYPE_CHECKING:
-    from .link import Link
+    from ..link import Link
 
 FIRST = 120.0
 """Seconds for a start that still works, of a program that has not worked before: it installs."""

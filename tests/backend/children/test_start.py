@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from emceepee_trio.backend import start
-from emceepee_trio.backend.pulse import Pulse
+from emceepee_trio.backend.children import start
+from emceepee_trio.backend.children.pulse import Pulse
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Limits, Retry, server_from_arguments
 from emceepee_trio.errors import ConnectFailed

@@ -7,7 +7,7 @@ from functools import partial
 
 import attrs
 
-from emceepee_trio.backend.starts import Place, Starts, cores
+from emceepee_trio.backend.children.starts import Place, Starts, cores
 
 
 @attrs.define(eq=False)
