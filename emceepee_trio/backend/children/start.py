@@ -1,8 +1,8 @@
 """The start of a program: how long it may take, what it costs others, and what is said of it.
 
 Owns nothing: the place that it holds and the scope that ends it belong to the link. A program that
-does something is waited for; one that does nothing has the time of any try, and gives its place
-to others sooner than that.
+does something is waited for; one that does nothing has the time of any try. Either gives its place
+to others before its time is over, the idle one sooner.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ QUIET = (2.0, 10.0)
 may take."""
 IDLE = 5.0
 """Seconds of doing nothing after which others have its place."""
+HELD = 60.0
+"""Seconds after which they have it anyway, half of what the longest start has: installers that are
+begun one after the other end sooner than all at once, but whoever waits is not to wait for one that
+never ends."""
 LOOK = 0.5
 """Seconds between two looks, if there is time for two."""
 STILL = 5.0
@@ -67,10 +71,10 @@ class Start:
             # No checkpoint from here on: from then on the scope has no deadline of ours.
             if self._link.settled.is_set():
                 return
-            process = self._link.process
+            process, now = self._link.process, trio.current_time()
             if process is not None and self._pulse.beats(process.pid, process.heard):
-                self._worked = trio.current_time()
-            elif trio.current_time() - self._worked >= IDLE:
+                self._worked = now
+            if now >= min(self._worked + IDLE, self._began + HELD):
                 self._place.give_back()
 
     def end(self) -> None:

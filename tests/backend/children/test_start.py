@@ -85,15 +85,20 @@ async def test_of_all_sessions_only_so_many_start_at_once(tmp_path: Path) -> Non
     assert at_once == 0
 
 
-async def test_who_hangs_keeps_nobody_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "IDLE", 0.5)
-    hanging = {"name": "hanging", **installing("sleep", 600)}
-    servers = (server_from_arguments(hanging), server_from_arguments({"name": "raw", **raw()}))
-    config = Config(servers=servers, limits=Limits(starting=1))
+@pytest.mark.parametrize(("how", "most"), [("sleep", "IDLE"), ("burn", "HELD")])
+async def test_who_hangs_keeps_nobody_from_starting(
+    how: str, most: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither who does nothing, nor who never stops to do something."""
+    monkeypatch.setattr(start, most, 0.5)
+    hanging = server_from_arguments({"name": "hanging", **installing(how, 600)})
+    config = Config(servers=(hanging,), limits=Limits(starting=1))
     with trio.fail_after(GUARD):
         async with open_sessions(config) as sessions:
             session = await sessions.ensure("a", "p")
-            await session.backend("raw").connection()
+            await until(lambda: session.backend("hanging").process is not None)
+            other = server_from_arguments({"name": "raw", **raw()})
+            await session.start_backend(other, restricted=False).connection()
             assert session.backend("hanging").starting is not None
             assert session.backend("hanging").last_error is None  # it is at its first try
 

@@ -36,8 +36,15 @@ USERS = (
     mutant(
         "a program that hangs as it starts keeps others from starting",
         "backend/children/start.py",
-        "            elif trio.current_time() - self._worked >= IDLE:\n",
-        "            elif False:\n",
+        "min(self._worked + IDLE, self._began + HELD)",
+        "self._began + HELD",
+        f"{_START}test_who_hangs_keeps_nobody_from_starting",
+    ),
+    mutant(
+        "a program that never stops to compute as it starts keeps others from starting",
+        "backend/children/start.py",
+        "min(self._worked + IDLE, self._began + HELD)",
+        "self._worked + IDLE",
         f"{_START}test_who_hangs_keeps_nobody_from_starting",
     ),
     mutant(
