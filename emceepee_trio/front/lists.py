@@ -6,6 +6,7 @@ Lists of backends are not here; tools look into those.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -18,10 +19,13 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
 )
+from mcp_types.methods import serialize_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..errors import NotFound
+from ..model.wire import dumps
 from ..tools.common.asking import RESOURCE_NOT_FOUND
+from ..tools.common.registry import Toolbox
 from ..tools.resources import OUR_RESOURCES, read_ours
 
 Context = ServerRequestContext[Any, Any]
@@ -39,6 +43,13 @@ def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
     theirs = result.get("_meta")
     meta = {SERVER_INFO_META_KEY: SERVER_INFO, **(theirs if isinstance(theirs, Mapping) else {})}
     return {**result, "resultType": "complete", "_meta": meta}
+
+
+@cache
+def tools_listed(toolbox: Toolbox, version: str) -> str:
+    """The result of tools/list as it goes out, of a version of the handshake era."""
+    tools = {"tools": [tool.to_json() for tool in toolbox.tools]}
+    return dumps(serialize_server_result("tools/list", version, tools))
 
 
 async def list_tools(context: Context, params: PaginatedRequestParams | None) -> Any:

@@ -50,6 +50,7 @@ from pydantic import BaseModel, ValidationError
 from .. import logs
 from ..config.bounds import MAX_WAITERS
 from ..errors import LimitReached, ToolError, UnknownTool, internal
+from ..model.wire import dumps
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
@@ -68,6 +69,7 @@ from .lists import (
     list_templates,
     list_tools,
     read_resource,
+    tools_listed,
 )
 from .log_messages import LogMessages
 from .progress import Progress, Report
@@ -195,19 +197,39 @@ class Front:
                 del self._in_flight[key]
         raise _bug(wall)
 
+    def at_once(self, message: JSONRPCRequest, version: str) -> str | None:
+        """The answer, as it goes out, to what nobody has to think about. Of the handshake era."""
+        if message.params:
+            return None
+        match message.method:
+            case "ping":
+                result = "{}"
+            case "tools/list":
+                result = tools_listed(self.toolbox, version)
+            case _:
+                return None
+        return f'{{"jsonrpc":"2.0","id":{dumps(message.id)},"result":{result}}}'
+
     async def call(
-        self, message: JSONRPCRequest, report: Report, *, is_modern: bool = False
-    ) -> JSONRPCResponse | JSONRPCError | None:
-        """The answer to a tools/call that was shown; none if its client has cancelled it.
+        self,
+        message: JSONRPCRequest,
+        report: Report,
+        *,
+        scope: trio.CancelScope | None = None,
+        is_modern: bool = False,
+    ) -> JSONRPCResponse | JSONRPCError:
+        """The answer to a tools/call that was shown; *scope* is cancelled if its client does that.
 
         As by the SDK's dispatcher and :meth:`answer`, without what only other requests need.
         """
         key = coerce_request_id(message.id)
         entry = self._in_flight[key]
+        entry.scope = scope
+        if scope is not None and entry.cancelled:  # by a message right behind it
+            scope.cancel("not wanted any more")
+        fields = {"session": self.session.id, "method": message.method}
         try:
-            with trio.CancelScope() as entry.scope:
-                if entry.cancelled:  # by a message right behind it
-                    entry.scope.cancel("not wanted any more")
+            with Firewall("request_crashed", None, (MCPError,), fields=fields) as wall:
                 call = _Call(message.id, message.params, is_modern, report)
                 result = await self._call_tool(call, entry)
                 return JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
@@ -216,7 +238,7 @@ class Front:
         finally:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
-        return None
+        return JSONRPCError(jsonrpc="2.0", id=message.id, error=_bug(wall).error)
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
         if self.session.inner.cancel_scope.cancel_called:

@@ -68,6 +68,7 @@ from ..web.wire import (
     start_events,
 )
 from .mcp import EXPECTED, Front, mcp_server
+from .progress import progress_note
 from .sessions import open_session
 
 DEFAULT_WORKSPACE = "main"
@@ -109,9 +110,11 @@ class _Exchange:
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> None:
-        self.said.append(
-            dump(JSONRPCNotification(jsonrpc="2.0", method=method, params=dict(params or {})))
-        )
+        self.say(JSONRPCNotification(jsonrpc="2.0", method=method, params=dict(params or {})))
+
+    def say(self, message: JSONRPCNotification) -> None:
+        """Before the answer."""
+        self.said.append(dump(message))
         self._wake()
 
     async def progress(
@@ -221,6 +224,12 @@ class Modern:
         )
 
         async def handle() -> None:
+            if message.method == "tools/call":
+                said_of_it = await front.call(message, report, is_modern=True)
+                if isinstance(said_of_it, JSONRPCError):
+                    exchange.settle(is_told=False)
+                exchange.finish(said_of_it)
+                return
             try:
                 result = await serve_one(
                     mcp_server(),
@@ -236,6 +245,9 @@ class Modern:
                 exchange.finish(JSONRPCError(jsonrpc="2.0", id=message.id, error=said))
             else:
                 exchange.finish(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result))
+
+        async def report(*progress: Any) -> None:
+            exchange.say(progress_note(*progress))
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":

@@ -162,7 +162,7 @@ class Incarnation:
         at_most = self.front.session.config.limits.calls + MAX_UNANSWERED
         if stream is not None and len(self._exchanges) + len(messages) > at_most:
             raise Refused(503, f"more than {at_most} requests wait for their answers")
-        waiting: set[RequestId] = set()
+        session_id, waiting = self.front.session.id, set[RequestId]()
         try:
             for message in messages:
                 if not isinstance(message, JSONRPCRequest):
@@ -170,33 +170,45 @@ class Incarnation:
                     pipe.send_nowait(SessionMessage(message))
                     continue
                 assert stream is not None
+                if (said := self.front.at_once(message, self.version)) is not None:
+                    self.streams.add(stream, said, is_answer=True)
+                    continue
                 metadata = self._expect(message.id, stream, waiting)
                 self.front.observe(message)
                 if self._calls is not None and message.method == "tools/call":
-                    begin(self._calls, self._wall_of(message), self._call, message)
+                    wall = self._wall(session_id, partial(self._fail, message.id))
+                    begin(self._calls, wall, self._call, message)
                 else:
                     pipe.send_nowait(SessionMessage(message, metadata))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._settle_all()
             raise Refused(404, "the session has ended; initialize a new one") from None
-
-    def _wall_of(self, message: JSONRPCRequest) -> Firewall:
-        fields = {"session": self.front.session.id, "method": message.method}
-        return Firewall("request_crashed", partial(self._fail, message.id), fields=fields)
+        if stream is not None and not waiting:
+            self.streams.finish(stream)
 
     async def _call(self, message: JSONRPCRequest) -> None:
         """What the dispatcher would do, at half the price."""
-        try:
-            said = await self.front.call(message, partial(self._report, message.id))
-        except trio.Cancelled:
-            if (exchange := self._exchange(message.id)) is not None:
-                self.streams.add(exchange.stream, dump(_closed(message.id)), is_answer=True)
-                self._settle(message.id)
-            raise
-        if said is None:
+        report = partial(self._report, message.id)
+        with trio.CancelScope() as scope:
+            try:
+                said = await self.front.call(message, report, scope=scope)
+            except trio.Cancelled:
+                if not scope.cancel_called:
+                    self._refuse(message.id, CONNECTION_CLOSED, "Connection closed")
+                raise
+        if scope.cancelled_caught:
             self._settle(message.id)
         else:
             await self.say(SessionMessage(said))
+
+    def _refuse(self, request_id: RequestId, code: int, message: str) -> None:
+        """Answer a request, if it is not answered, as the dispatcher would."""
+        exchange = self._exchange(request_id)
+        if exchange is not None:
+            error = ErrorData(code=code, message=message)
+            said = dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
+            self.streams.add(exchange.stream, said, is_answer=True)
+            self._settle(request_id)
 
     async def _report(self, request_id: RequestId, *progress: Any) -> None:
         about = ServerMessageMetadata(related_request_id=request_id)
@@ -278,12 +290,6 @@ class Incarnation:
         self._pipe[0].close()
         self._settle_all()
         self.streams.start_over()
-
-
-def _closed(request_id: RequestId) -> JSONRPCError:
-    """As the dispatcher says it of what it has not answered."""
-    error = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 @attrs.define(eq=False)
