@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from ..session.buffers import LEVELS, Buffers, Logged, at_least
+from ..waits.bell import Bell
 
 BACKLOG = 200
 """Messages that wait for a slow client; the oldest make room, and get_logs still has them."""
@@ -28,7 +29,7 @@ class LogMessages:
     _buffers: Buffers
     _wanted: Callable[[str], bool] = attrs.field(factory=lambda: at_least(LEVELS[0]), init=False)
     _waiting: deque[Logged] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
-    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _news: Bell = attrs.field(factory=Bell, init=False)
 
     def set_level(self, level: str) -> None:
         self._wanted = at_least(level)
@@ -47,14 +48,13 @@ class LogMessages:
     def _heard(self, entry: Logged) -> None:
         if entry.source == "protocol" and self._wanted(entry.level):
             self._waiting.append(entry)
-            self._news.set()
+            self._news.ring()
 
     async def _send(self, notify: Notify) -> None:
         while True:
-            await self._news.wait()
-            self._news = trio.Event()
-            while self._waiting:
-                await notify("notifications/message", _params(self._waiting.popleft()))
+            while not self._waiting:
+                await self._news.wait()
+            await notify("notifications/message", _params(self._waiting.popleft()))
 
 
 def _params(entry: Logged) -> dict[str, Any]:

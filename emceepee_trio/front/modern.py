@@ -54,6 +54,7 @@ from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.common.registry import Toolbox
+from ..waits.bell import Bell
 from ..waits.slices import in_slices
 from ..web.wire import (
     KEEP_ALIVE,
@@ -91,7 +92,7 @@ class _Exchange:
 
     request_id: str | int
     said: deque[str] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
-    news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    news: Bell = attrs.field(factory=Bell, init=False)
     answer: JSONRPCResponse | JSONRPCError | None = attrs.field(default=None, init=False)
     transport: TransportContext = attrs.field(
         factory=lambda: TransportContext(kind="streamable-http", can_send_request=False),
@@ -115,7 +116,7 @@ class _Exchange:
     def say(self, message: JSONRPCNotification) -> None:
         """Before the answer."""
         self.said.append(dump(message))
-        self._wake()
+        self.news.ring()
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -136,11 +137,7 @@ class _Exchange:
 
     def finish(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         self.answer = answer
-        self._wake()
-
-    def _wake(self) -> None:
-        news, self.news = self.news, trio.Event()
-        news.set()
+        self.news.ring()
 
 
 @attrs.define(eq=False)

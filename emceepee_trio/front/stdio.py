@@ -46,6 +46,7 @@ from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
 from ..tools import TOOLBOX
+from ..waits.bell import Bell
 from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
@@ -136,7 +137,7 @@ class _Unanswered:
     """Requests that were read and whose answers are not written."""
 
     _ids: set[str | int] = attrs.field(factory=set, init=False)
-    _none: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _none: Bell = attrs.field(factory=Bell, init=False)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -158,8 +159,7 @@ class _Unanswered:
         if isinstance(request_id, str | int):
             self._ids.discard(coerce_request_id(request_id))
             if not self._ids:
-                none, self._none = self._none, trio.Event()
-                none.set()
+                self._none.ring()
 
     async def wait_none(self) -> None:
         while self._ids:

@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from ..model.states import CallState, TaskState
+from ..waits.bell import Bell
 from ..waits.slot import Slot
 from .questions import Question
 
@@ -81,8 +82,8 @@ class Call:
     """Those that it may be waiting for."""
     lapsed: Lapsed | None = attrs.field(default=None, init=False)
     """The last of them that nobody has answered in time."""
-    news: trio.Event = attrs.field(factory=trio.Event, init=False)
-    """Set when its slot is, or when a question of it is told."""
+    news: Bell = attrs.field(factory=Bell, init=False)
+    """Rings when its slot is, or when a question of it is told."""
 
     @property
     def open_questions(self) -> list[Question]:
@@ -91,8 +92,7 @@ class Call:
 
     def tell(self) -> None:
         """Wake who waits for it."""
-        news, self.news = self.news, trio.Event()
-        news.set()
+        self.news.ring()
 
     @property
     def is_sent(self) -> bool:

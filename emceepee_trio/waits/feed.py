@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 import attrs
 import trio
 
+from .bell import Bell
+
 T = TypeVar("T")
 
 
@@ -22,18 +24,14 @@ class Feed(Generic[T]):
     """Items remembered. A reader that slept through more sees only the newest ones."""
     _items: deque[tuple[int, T]] = attrs.field(factory=deque, init=False)
     _last: int = attrs.field(default=0, init=False)
-    _news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _news: Bell = attrs.field(factory=Bell, init=False)
     _nudges: int = attrs.field(default=0, init=False)
-    _closed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    is_closed: bool = attrs.field(default=False, init=False)
 
     @property
     def last(self) -> int:
         """The cursor of a reader who wants only what comes from now on."""
         return self._last
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed.is_set()
 
     def publish(self, item: T) -> None:
         """Append and wake everybody. Synchronous: a publisher never waits for a reader."""
@@ -41,16 +39,12 @@ class Feed(Generic[T]):
         self._items.append((self._last, item))
         if len(self._items) > self.keep:
             self._items.popleft()
-        self._wake()
+        self._news.ring()
 
     def nudge(self) -> None:
         """Wake everybody who waits, although there is nothing new here."""
         self._nudges += 1
-        self._wake()
-
-    def _wake(self) -> None:
-        news, self._news = self._news, trio.Event()
-        news.set()
+        self._news.ring()
 
     def after(self, cursor: int) -> list[T]:
         """What a reader at *cursor* has not seen."""
@@ -62,11 +56,10 @@ class Feed(Generic[T]):
         nudges = self._nudges  # before the checkpoint: one in there counts
         await trio.lowlevel.checkpoint()
         while self._last <= cursor and nudges == self._nudges and not self.is_closed:
-            # No checkpoint between the test and taking the event: a publish in between would
-            # wake nobody.
+            # No checkpoint between the test and the wait: a publish in between would wake nobody.
             await self._news.wait()
 
     def close(self) -> None:
         """Let every reader go: they wait in tasks that the feed's owner does not own."""
-        self._closed.set()
-        self._news.set()
+        self.is_closed = True
+        self._news.ring()

@@ -15,6 +15,7 @@ import attrs
 import trio
 from mcp import MCPError
 
+from ...waits.bell import Bell
 from ...waits.slot import Slot
 from ..http.pace import Pace
 from .callbacks import LIST_CHANGED, Params
@@ -42,7 +43,7 @@ class Listening:
     _pace: Pace
     _current: _Stream | None = attrs.field(default=None, init=False)
     _renew: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _renewed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _renewed: Bell = attrs.field(factory=Bell, init=False)
     """The current stream is another one now, or there will be no more."""
     _ended: bool = attrs.field(default=False, init=False)
 
@@ -54,8 +55,7 @@ class Listening:
                 while True:
                     old, new = self._current, _Stream(self._wanted())
                     self._current, self._renew = new, trio.Event()
-                    renewed, self._renewed = self._renewed, trio.Event()
-                    renewed.set()
+                    self._renewed.ring()
                     nursery.start_soon(self._listen, new)
                     await new.answered.wait()
                     if old is not None:
@@ -64,7 +64,7 @@ class Listening:
         finally:
             # For those who wait in tasks that end later than this one.
             self._ended = True
-            self._renewed.set()
+            self._renewed.ring()
 
     async def follow(self) -> Params:
         """Listen for what is wanted now.

@@ -16,6 +16,7 @@ import attrs
 import trio
 
 from ...session.events import Delivery
+from ...waits.bell import Bell
 
 READ, UNREAD, ANSWER = range(3)
 """Of entries, in the order in which they make room for others."""
@@ -72,7 +73,7 @@ class Stream:
     """Numbers of what went on in another stream."""
     _generation: int = attrs.field(default=0, init=False)
     _live: bool = attrs.field(default=False, init=False)
-    news: trio.Event = attrs.field(factory=trio.Event, init=False)
+    news: Bell = attrs.field(factory=Bell, init=False)
 
     @property
     def is_finished(self) -> bool:
@@ -108,10 +109,6 @@ class Stream:
     def event_id(self, number: int) -> str:
         return f"{self.id}.{number}"
 
-    def wake(self) -> None:
-        news, self.news = self.news, trio.Event()
-        news.set()
-
     def open_reader(self) -> Reader:
         """Read on behind what has been taken; an older reader ends.
 
@@ -120,13 +117,13 @@ class Stream:
         self._generation += 1
         self._live = True
         self.behind_since = trio.current_time()
-        self.wake()
+        self.news.ring()
         return Reader(self, self.taken, self._generation)
 
     def drop_reader(self) -> None:
         self._generation += 1
         self._live = False
-        self.wake()
+        self.news.ring()
         self._freed(self)
 
     def take(self, number: int) -> None:

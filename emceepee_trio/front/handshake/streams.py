@@ -21,6 +21,7 @@ import trio
 from ... import logs
 from ...config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
 from ...session.events import Delivery
+from ...waits.bell import Bell
 from .line import Line
 from .stream import Entry, Reader, Stream
 
@@ -61,8 +62,7 @@ class Streams:
     _ages: int = attrs.field(default=0, init=False)
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
-    _room: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
-    """Writers who wait for it."""
+    _room: Bell = attrs.field(factory=Bell, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._line = Line(self._streams)
@@ -85,7 +85,7 @@ class Streams:
         elif stream.is_unsettled:
             self._unsettled[stream.id] = stream
             self.on_kept(stream.finished_at + KEPT)
-        stream.wake()
+        stream.news.ring()
 
     def abandon(self, stream: Stream) -> None:
         """Its reader is gone, and its client cannot come back if it has no id of it."""
@@ -136,7 +136,7 @@ class Streams:
         self._bytes += len(data)
         if stream.is_abandoned:
             self._unload(stream)
-        stream.wake()
+        stream.news.ring()
 
     async def wait_for_room(self) -> None:
         """What a writer does after :meth:`add`. No checkpoint if there is room, as usual."""
@@ -144,7 +144,7 @@ class Streams:
             return
         with trio.move_on_after(WRITER_PATIENCE):
             while not self._make_room() and not self._is_flooded:
-                await self._room.park()
+                await self._room.wait()
         while not self._make_room():
             self._drop_slowest_reader()
 
@@ -155,7 +155,7 @@ class Streams:
 
     def _freed(self, stream: Stream) -> None:
         self._line.join(stream)
-        self._room.unpark_all()
+        self._room.ring()
 
     def _make_room(self) -> bool:
         """Evict down to the bounds, but for the newest, however large."""
@@ -255,4 +255,4 @@ class Streams:
             self.standalone.last += 1
             self.standalone.entries.append(attrs.evolve(entry, number=self.standalone.last))
         self._line.join(self.standalone)
-        self.standalone.wake()
+        self.standalone.news.ring()

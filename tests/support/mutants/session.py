@@ -23,8 +23,8 @@ SESSION = (
     mutant(
         "a feed that is closed does not wake its readers",
         "waits/feed.py",
-        "        self._closed.set()\n        self._news.set()\n",
-        "        self._closed.set()\n",
+        "        self.is_closed = True\n        self._news.ring()\n",
+        "        self.is_closed = True\n",
         "session/test_manager.py::test_who_waits_in_another_nursery_is_let_go",
     ),
     # Firewalls
