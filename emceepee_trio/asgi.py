@@ -13,7 +13,7 @@ from mcp_types import INTERNAL_ERROR
 
 from . import logs
 from .config import Config, ConfigError, Loaded, default_path, load_default
-from .daemon import Settings, open_daemon
+from .daemon import Read, Settings, open_daemon
 from .serving.asgi import Receive, Refused, Scope, Send
 from .web.app import App
 from .web.token_file import BadToken, state_directory, state_to_keep
@@ -24,10 +24,24 @@ NO_TRIO = "emceepee needs trio: hypercorn -k trio -w 0 emceepee_trio.asgi:app"
 NO_LIFESPAN = "no ASGI lifespan is running; without one there are no sessions"
 
 
+def _settings() -> Settings:
+    logs.configure()
+    path = default_path()
+    loaded = load_default() or Loaded(Config())
+    for warning in loaded.warnings:
+        logs.write("warn", "config_warning", path=str(path), message=warning)
+    credentials = find(loaded.config.http, None, state_directory())
+    logs.write("info", "token_needed", where=credentials.where)
+    return Settings(loaded.config, credentials)
+
+
 @attrs.define(eq=False)
 class Asgi:
     """The application, and the daemon while there is one."""
 
+    read: Read = _settings
+    """Says at the start of each lifespan what the daemon goes by; `ConfigError` and `BadToken` of
+    it fail that start."""
     _app: App | None = attrs.field(default=None, init=False)
     _why_not: str = attrs.field(default=NO_LIFESPAN, init=False)
 
@@ -50,7 +64,7 @@ class Asgi:
             await send({"type": "lifespan.startup.failed", "message": NO_TRIO})
             return
         try:
-            settings = _settings()
+            settings = self.read()
         except (ConfigError, BadToken) as error:
             self._why_not = "the configuration cannot be used, see the log of the start"
             await send({"type": "lifespan.startup.failed", "message": str(error)})
@@ -66,17 +80,6 @@ class Asgi:
             finally:
                 self._app = None
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def _settings() -> Settings:
-    logs.configure()
-    path = default_path()
-    loaded = load_default() or Loaded(Config())
-    for warning in loaded.warnings:
-        logs.write("warn", "config_warning", path=str(path), message=warning)
-    credentials = find(loaded.config.http, None, state_directory())
-    logs.write("info", "token_needed", where=credentials.where)
-    return Settings(loaded.config, credentials)
 
 
 app = Asgi()

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / NAME
 LAYERS = (
     ("__main__",),
     ("cli",),
-    ("commands", "asgi"),
+    ("commands", "asgi", "embedding"),
     ("daemon", "bridge"),
     ("systemd",),
     ("front",),
@@ -33,7 +33,8 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 
 # For everybody but the model; each may import only these.
 SHARED = {
-    "": set[str](),  # the package itself, for its version
+    # The package itself, for its version; it imports what it offers when it is asked for it.
+    "": {"config", "embedding"},
     "errors": {""},
     "sources": {"", "errors"},
     "config": {"", "errors", "model", "sources"},

@@ -52,7 +52,7 @@ class App:
             await receive()
             await send({"type": "websocket.close"})
             return
-        answer = _Answer(send)
+        scope, answer = _below_its_mount(scope), _Answer(send)
         try:
             with Firewall("request_crashed", None, (Refused,), {"path": scope["path"]}) as wall:
                 await self._serve(scope, receive, answer)
@@ -83,6 +83,14 @@ class App:
     def _endpoint(self, path: str) -> Endpoint | None:
         """Where `/servers/<name>/mcp` will be looked up, too."""
         return self.endpoint if path in (MCP, MCP + "/") else None
+
+
+def _below_its_mount(scope: Scope) -> Scope:
+    """As where nothing else is served: ours are the paths behind the one it is mounted at."""
+    mount, path = scope.get("root_path", ""), scope["path"]
+    if not mount or not path.startswith(mount):
+        return scope
+    return {**scope, "root_path": "", "path": path[len(mount) :] or "/"}
 
 
 @attrs.define(eq=False)
