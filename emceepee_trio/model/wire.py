@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, get_args
 
 import attrs
@@ -24,8 +25,13 @@ from .events import Event, Happening
 
 def timestamp(seconds: float) -> str:
     """RFC 3339, UTC, milliseconds."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    whole, fraction = divmod(round(seconds * 1_000_000), 1_000_000)
+    return f"{_second(whole)}.{fraction // 1000:03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(whole: int) -> str:
+    return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def camel(name: str) -> str:

@@ -13,7 +13,6 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
-from itertools import takewhile
 
 import attrs
 import trio
@@ -59,6 +58,9 @@ class Streams:
     _unsettled: OrderedDict[str, Stream] = attrs.field(factory=OrderedDict, init=False)
     """Of these, those that were when they were finished."""
     _line: Line = attrs.field(init=False)
+    _prefix: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), init=False)
+    """Of the ids of all of them."""
+    _made: int = attrs.field(default=0, init=False)
     _ages: int = attrs.field(default=0, init=False)
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
@@ -70,7 +72,8 @@ class Streams:
 
     def new(self) -> Stream:
         self.sweep()
-        stream = Stream(secrets.token_urlsafe(9), self._freed)
+        self._made += 1
+        stream = Stream(f"{self._prefix}{self._made}", self._freed)
         self._streams[stream.id] = stream
         return stream
 
@@ -201,9 +204,8 @@ class Streams:
     def sweep(self) -> None:
         """Forget what was kept long enough."""
         now = trio.current_time()
-        finished = self._finished.values()
-        for stream in list(takewhile(lambda s: s.finished_at + KEPT <= now, finished)):
-            self.discard(stream)
+        while self._finished and next(iter(self._finished.values())).finished_at + KEPT <= now:
+            self.discard(self._finished.popitem(last=False)[1])
 
     def _unload(self, stream: Stream) -> None:
         """What was not handed over goes back; what is left of its entries stays."""
