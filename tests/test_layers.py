@@ -39,6 +39,7 @@ SHARED = {
     "sources": {"", "errors"},
     "config": {"", "errors", "model", "sources"},
     "logs": {"", "errors", "config", "model"},
+    "journal": {"", "logs", "model"},
 }
 
 # A program of its own, started by one module, as any other server would be.

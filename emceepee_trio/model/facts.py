@@ -1,0 +1,230 @@
+"""What has happened, as it is noted for whoever keeps a record of it.
+
+A fact says of which session it is, when it was noted, and the ids that tie it to others. Sizes are
+in it, and names; never an argument, a result, what a server or a client wrote, a header or a token.
+The id of a session is one to those who have no other: whoever shows a fact shows its label.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+
+from .states import QuestionState, TaskState
+
+Kind: TypeAlias = Literal["elicitation", "sampling"]
+Closing: TypeAlias = Literal["answered", "cancelled", "late", "rejected", "unheard"]
+"""Why a question is not open any more: rejected if its server cannot hear an answer, unheard if the
+client could not be told of it."""
+
+
+@attrs.frozen
+class Fact:
+    at: float
+    """When, as the clock of the journal has it."""
+    session: str
+
+
+@attrs.frozen
+class SessionOpened(Fact):
+    pass
+
+
+@attrs.frozen
+class SessionEnded(Fact):
+    reason: str
+
+
+@attrs.frozen
+class CallBegun(Fact):
+    call: str
+    server: str
+    tool: str
+    has_args: bool
+    args_bytes: int
+    """About as many."""
+
+
+@attrs.frozen
+class CallSent(Fact):
+    """Its server has it, or soon will. Again, if the server has said that it has not run it."""
+
+    call: str
+
+
+@attrs.frozen
+class CallPromoted(Fact):
+    """It is a task. If it was settled in the very tick, that is noted before."""
+
+    call: str
+    server: str
+    tool: str
+    ttl_ms: int
+
+
+@attrs.frozen
+class CallSettled(Fact):
+    call: str
+    server: str
+    tool: str
+    fate: TaskState
+    """Also of one that is no task."""
+    is_task: bool
+    duration_ms: int
+    code: int | str | None
+    """Of its error."""
+
+
+@attrs.frozen
+class ResultKept(Fact):
+    """What a task has come to, for whoever fetches it."""
+
+    call: str
+    size: int
+    """With its arguments, about as many bytes."""
+
+
+@attrs.frozen
+class ResultRead(Fact):
+    call: str
+
+
+@attrs.frozen
+class ResultEvicted(Fact):
+    """There is no such task any more."""
+
+    call: str
+
+
+@attrs.frozen
+class QuestionOpened(Fact):
+    question: str
+    kind: Kind
+    server: str
+    call: str | None
+    """The call that it is asked for, if its server says."""
+    size: int
+
+
+@attrs.frozen
+class QuestionTold(Fact):
+    """It is among the events that the client is told of."""
+
+    question: str
+    kind: Kind
+    server: str
+
+
+@attrs.frozen
+class QuestionClosed(Fact):
+    question: str
+    kind: Kind
+    server: str
+    state: QuestionState
+    why: Closing
+    duration_ms: int
+
+
+@attrs.frozen
+class ConnectionTrying(Fact):
+    server: str
+    connection: int
+
+
+@attrs.frozen
+class ConnectionUp(Fact):
+    server: str
+    connection: int
+
+
+@attrs.frozen
+class ConnectionDegraded(Fact):
+    """A health check of the one that is up has failed."""
+
+    server: str
+
+
+@attrs.frozen
+class ConnectionRestored(Fact):
+    """One has passed again."""
+
+    server: str
+
+
+@attrs.frozen
+class ConnectionLost(Fact):
+    """One that was up."""
+
+    server: str
+    connection: int
+    is_ours: bool
+    """We have ended it."""
+
+
+@attrs.frozen
+class ConnectionEnded(Fact):
+    """Nothing is left of it, or of the try."""
+
+    server: str
+    connection: int
+
+
+@attrs.frozen
+class ChildStarted(Fact):
+    server: str
+    pid: int
+
+
+@attrs.frozen
+class ChildEnded(Fact):
+    server: str
+    pid: int
+    code: int | None
+    signal: str | None
+
+
+@attrs.frozen
+class DeliveryMade(Fact):
+    """Events are on their way out in one response."""
+
+    delivery: int
+    events: int
+    more: int
+    """That did not fit."""
+    lost: int
+
+
+@attrs.frozen
+class DeliveryHandedOver(Fact):
+    """That response was."""
+
+    delivery: int
+
+
+@attrs.frozen
+class DeliveryGivenBack(Fact):
+    """It was not; the events are told by another one."""
+
+    delivery: int
+
+
+@attrs.frozen
+class StreamOpened(Fact):
+    """To a client of the handshake era, over HTTP."""
+
+    stream: str
+
+
+@attrs.frozen
+class StreamResumed(Fact):
+    stream: str
+
+
+@attrs.frozen
+class StreamEvicted(Fact):
+    """Messages that the client should have had, and will not get."""
+
+    count: int
+    evicted: int
+    """In all, with these."""
