@@ -49,7 +49,6 @@ INTERNAL_ERROR = -32603
 _BLANK = b"\r\n\r\n"
 _BEGUN = re.compile(rb"\r(?:\n\r?)?\Z")
 """Of a blank line."""
-_LEADING = re.compile(rb"(?:\r\n)*")
 _CHUNKS = b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -59,6 +58,8 @@ _STATUS = {
     status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode()
     for status in range(200, 600)
 }
+_READ = {b"host", b"content-length", b"transfer-encoding", b"connection", b"expect"}
+"""Headers that say something to us, and not only to the app."""
 _OURS = {b"connection", b"transfer-encoding", b"date"}
 """Headers that no app has to give."""
 
@@ -286,10 +287,10 @@ def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> Request:
     method, version, headers = parser.get_method(), parser.get_http_version(), head.headers
     request = Request(method.decode(), head.target, version, headers)
     # llhttp takes several spaces, no version at all, and that of protocols of others.
-    line = b"%s %s HTTP/%s\r\n" % (method, head.target, version.encode())
+    at = raw.find(b"%b %b HTTP/%b\r\n" % (method, head.target, version.encode()))
     # Whoever is asked by another form than a path is a proxy; and a fragment is nobody's business.
     if (
-        not raw.startswith(line, _LEADING.match(raw).end())  # type: ignore[union-attr]  # it matches
+        raw[:at] != b"\r\n" * (at // 2)
         or not head.target.startswith(b"/")
         or b"#" in head.target
         or method == b"CONNECT"
@@ -305,6 +306,8 @@ def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> Request:
     is_old = version == "1.0"
     request.is_last, hosts = is_old, 0
     for name, value in headers:
+        if name not in _READ:
+            continue
         match name:
             case b"host":
                 hosts += 1
