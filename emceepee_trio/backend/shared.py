@@ -13,6 +13,7 @@ import attrs
 
 from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
+from ..journal import Journal
 from .catalogue.memory import Memory
 from .children.files import most_children
 from .children.reaper import Reaper
@@ -36,6 +37,8 @@ class Shared:
     tokens: Collection[str] = frozenset()
     """Of ours; no child gets a variable that is one."""
     starts: Starts = attrs.field(factory=Starts)
+    journal: Journal = attrs.field(factory=Journal)
+    """Where they note what happens; without a reader, that is nowhere."""
     most_children: int = attrs.field(factory=most_children)
     children: int = attrs.field(default=0, init=False)
     """Those that are ending, too."""

@@ -30,7 +30,8 @@ from ..errors import (
     TimedOut,
     ToolError,
 )
-from ..model import events
+from ..journal import Journal
+from ..model import events, facts
 from ..model.events import Happening
 from ..model.json.weight import weigh
 from ..model.states import CALL, TASK, CallState, QuestionState, TaskState, step
@@ -53,6 +54,7 @@ class Calls:
     on_kept: Callable[[float], None]
     """Something is kept until then, on trio's clock."""
     session: str
+    journal: Journal = attrs.field(factory=Journal)
     _calls: dict[str, Call] = attrs.field(factory=dict, init=False)
     """In flight, working, and finished but kept; in the order of their making."""
     # Of these, so that no request has to look at all that is kept:
@@ -106,7 +108,7 @@ class Calls:
         self._calls[call.id] = call
         self._in_flight.add(call.id)
         self._args_bytes += size
-        self._log("debug", "tool_execution_start", call, has_args=bool(args))
+        self.journal.note(facts.CallBegun, self.session, call.id, server, tool, bool(args), size)
         begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
 
@@ -218,8 +220,15 @@ class Calls:
             call.args_bytes,
         )
         self.publish(call.server, events.TaskCreated(call.id, call.tool, task.ttl_ms))
-        self._log("info", "tool_execution_timeout", call, task_id=call.id)
+        self.journal.note(
+            facts.CallPromoted, self.session, call.id, call.server, call.tool, task.ttl_ms
+        )
         return task
+
+    def sent(self, call: Call) -> None:
+        """Its server has it, or is about to."""
+        call.waiting_on = "answer"
+        self.journal.note(facts.CallSent, self.session, call.id)
 
     def _keep(self, call: Call) -> None:
         """Its outcome came in the very tick in which its client stopped waiting for it."""
@@ -230,6 +239,7 @@ class Calls:
         task = self._make_task(call)
         self._measure(call, fate, outcome)
         self._finish(call, task, fate, outcome)
+        self._remember(call)
 
     def _room_for_task(self) -> None:
         if len(self._working) >= self.limits.tasks:
@@ -312,11 +322,19 @@ class Calls:
             call.state = step(CALL, call.state, CallState.CANCELLED)
         else:
             call.state = step(CALL, call.state, CallState.FAILED if error else CallState.RETURNED)
-        if fate is TaskState.COMPLETED:
-            took = round((trio.current_time() - call.started) * 1000)
-            self._log("debug", "tool_execution_complete", call, duration_ms=took)
-        elif fate is TaskState.FAILED and error is not None:
-            self._log("warn", "tool_execution_failed", call, code=error.code)
+        self.journal.note(
+            facts.CallSettled,
+            self.session,
+            call.id,
+            call.server,
+            call.tool,
+            fate,
+            call.task is not None,
+            round((trio.current_time() - call.started) * 1000),
+            None if error is None else error.code,
+        )
+        if call.task is not None:
+            self._remember(call)
         return True
 
     def _measure(
@@ -332,9 +350,6 @@ class Calls:
             return TaskState.FAILED, InternalError(wall.log_id)
         return fate, outcome
 
-    def _log(self, level: logs.Level, event: str, call: Call, **more: Any) -> None:
-        logs.write(level, event, session=self.session, server=call.server, tool=call.tool, **more)
-
     def _finish(self, call: Call, task: Task, fate: TaskState, outcome: Result | ToolError) -> None:
         task.status = step(TASK, task.status, fate)
         del self._working[call.id]
@@ -344,9 +359,22 @@ class Calls:
             task.error = outcome.message
         self.publish(call.server, _finished(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
-        self._log(level, f"task_{fate.value}", call, task_id=call.id, error=task.error)
+        # No fact: what failed may say what it was called with.
+        logs.write(
+            level,
+            f"task_{fate.value}",
+            session=self.session,
+            server=call.server,
+            tool=call.tool,
+            task_id=call.id,
+            error=task.error,
+        )
+
+    def _remember(self, call: Call) -> None:
+        """What it has come to, while there is room and time."""
         self._finished[call.id] = call
         self._finished_bytes += call.size
+        self.journal.note(facts.ResultKept, self.session, call.id, call.size)
         self._evict()
         self.on_kept(call.expires)
 
@@ -361,6 +389,7 @@ class Calls:
         task_id, call = self._finished.popitem(last=False)
         self._finished_bytes -= call.size
         del self._calls[task_id]
+        self.journal.note(facts.ResultEvicted, self.session, task_id)
 
     def _abandon(self, call: Call, reason: str) -> None:
         if self._settle(call, TaskState.CANCELLED, ExecutionFailed(f"cancelled: {reason}")):
@@ -419,6 +448,10 @@ class Calls:
         if call.task is not None:
             call.task.status_message = _status_message(said)
             call.task.last_updated_at = timestamp(self.wall())
+
+    def read(self, call: Call) -> None:
+        """Somebody has fetched what it has come to."""
+        self.journal.note(facts.ResultRead, self.session, call.id)
 
     def next_due(self) -> float | None:
         oldest = next(iter(self._finished.values()), None)

@@ -23,6 +23,9 @@ from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
+from ..journal import Journal, Reader
+from ..logs import facts as log_reader
+from ..model.facts import SessionEnded, SessionOpened
 from ..model.ids import Ids
 from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
@@ -137,7 +140,7 @@ class SessionManager:
         slot = self._sessions.get(session.id)
         if slot is not None and slot.is_settled and slot.peek() is session:
             del self._sessions[session.id]
-            logs.write("info", "session_destroyed", session=session.id, reason=reason)
+            self._shared.journal.note(SessionEnded, session.id, reason)
         session.close()
         session.inner.cancel_scope.cancel(reason)
 
@@ -180,7 +183,7 @@ class SessionManager:
                             )
                         for server in self.registry.visible(principal).values():
                             self._start_backend(session, server, is_planned=True)
-                        logs.write("info", "session_created", session=session_id)
+                        self._shared.journal.note(SessionOpened, session_id)
                         slot.set(session)
                 finally:
                     if session is not None:
@@ -332,7 +335,9 @@ async def open_sessions(
     ):
         tokens = frozenset(config.http.tokens.values())
         starts = Starts(config.limits.starting or cores())
-        shared = Shared(reaper, memory=memory, tokens=tokens, starts=starts)
+        journal = Journal()
+        journal.add(Reader("log", log_reader.tell, log_reader.LINES))
+        shared = Shared(reaper, memory=memory, tokens=tokens, starts=starts, journal=journal)
         manager = SessionManager(config, Registry(config), nursery, shared)
         yield manager
         sessions = manager.sessions()

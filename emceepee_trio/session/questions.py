@@ -22,8 +22,10 @@ from ..backend.connections.callbacks import NO_CALL, working_for
 from ..config import Limits
 from ..config.bounds import MAX_DELIVERY_BYTES
 from ..errors import InvalidArguments, NotFound
-from ..model import events
+from ..journal import Journal
+from ..model import events, facts
 from ..model.events import Happening
+from ..model.facts import Closing
 from ..model.forms import UnusableForm, filled, mismatches
 from ..model.json.intake import Steps
 from ..model.json.weight import weigh
@@ -106,6 +108,7 @@ class Questions:
     session: str
     heard: Callable[[Question], AbstractContextManager[object]] = lambda question: nullcontext()
     """Entered when the client hears of one, left when that is closed, or its server gone."""
+    journal: Journal = attrs.field(factory=Journal)
     _open: dict[str, Question] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     """Of those."""
@@ -148,13 +151,16 @@ class Questions:
         question.asked_at = trio.current_time()
         self._open[question.id] = question
         self._bytes += size
+        self.journal.note(
+            facts.QuestionOpened, self.session, question.id, kind, server, question.call, size
+        )
         try:
             asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
             told = (params, None) if size < MAX_DELIVERY_BYTES else (None, True)
             if not self.publish(server, asked(question.id, *told)):
-                self._close(question, QuestionState.REJECTED, _error(INTERNAL_ERROR, UNHEARD))
+                self._unheard(question)
                 return question.slot.peek()
-            self._log("info", "received", question)
+            self.journal.note(facts.QuestionTold, self.session, question.id, kind, server)
             with self.heard(question):
                 with trio.move_on_after(self.limits.question_timeout_ms / 1000):
                     await question.slot.wait()
@@ -168,11 +174,16 @@ class Questions:
                     self._abandoned(question, abandoned())
             finally:
                 # Every response shows the open ones: whatever happens, it is none of them.
-                self._close(question, QuestionState.REJECTED, _error(INTERNAL_ERROR, UNHEARD))
+                self._unheard(question)
+
+    def _unheard(self, question: Question) -> None:
+        outcome = _error(INTERNAL_ERROR, UNHEARD)
+        self._close(question, QuestionState.REJECTED, outcome, "unheard")
 
     def _abandoned(self, question: Question, reason: str) -> None:
         if reason in {"withdrawn_by_server", "call_ended"}:
-            if self._close(question, QuestionState.CANCELLED, _error(INVALID_REQUEST, reason)):
+            outcome = _error(INVALID_REQUEST, reason)
+            if self._close(question, QuestionState.CANCELLED, outcome, "cancelled"):
                 self._tell_cancelled(question, reason)
         else:
             self._expire(question, reason)
@@ -183,20 +194,23 @@ class Questions:
         what = (
             f"nobody answered within {self.limits.question_timeout_ms} ms" if late else str(reason)
         )
-        if self._close(question, state, _error(REQUEST_TIMEOUT if late else INTERNAL_ERROR, what)):
+        outcome = _error(REQUEST_TIMEOUT if late else INTERNAL_ERROR, what)
+        if self._close(question, state, outcome, "late" if late else "rejected"):
             kind = question.kind
             told = events.ElicitationExpired if kind == "elicitation" else events.SamplingExpired
             self.publish(question.server, told(question.id, reason))
-            self._log("warn", "timeout" if late else "rejected", question)
 
     def _tell_cancelled(self, question: Question, reason: str) -> None:
         elicitation = question.kind == "elicitation"
         told = events.ElicitationCancelled if elicitation else events.SamplingCancelled
         self.publish(question.server, told(question.id, reason))
-        self._log("info", "cancelled", question)
 
     def _close(
-        self, question: Question, state: QuestionState, outcome: dict[str, Any] | MCPError
+        self,
+        question: Question,
+        state: QuestionState,
+        outcome: dict[str, Any] | MCPError,
+        why: Closing,
     ) -> bool:
         settled = (
             question.slot.fail(outcome)
@@ -212,17 +226,17 @@ class Questions:
                 forgotten, _ = self._closed.popitem(last=False)
                 self._told.discard(forgotten)
                 self._in_full.discard(forgotten)
+            self.journal.note(
+                facts.QuestionClosed,
+                self.session,
+                question.id,
+                question.kind,
+                question.server,
+                state,
+                why,
+                round((trio.current_time() - question.asked_at) * 1000),
+            )
         return settled
-
-    def _log(self, level: logs.Level, what: str, question: Question, **more: Any) -> None:
-        logs.write(
-            level,
-            f"{question.kind}_{what}",
-            session=self.session,
-            server=question.server,
-            request_id=question.id,
-            **more,
-        )
 
     def tell(self, question: Question, *, in_full: bool) -> Callable[[], None] | None:
         """A response has it, in full or not; call what is returned if that is not written.
@@ -288,17 +302,15 @@ class Questions:
 
     def answer(self, question: Question, state: QuestionState, result: dict[str, Any]) -> None:
         """The client's answer goes to the backend."""
-        if not self._close(question, state, result):
+        if not self._close(question, state, result, "answered"):
             self.get(question.kind, question.id)  # raises: somebody was first
-        took = round((trio.current_time() - question.asked_at) * 1000)
-        self._log("info", "responded", question, duration_ms=took)
 
     def cancel(self, question: Question, reason: str) -> None:
         """The client will not answer: a form ends as cancelled, sampling with an error."""
         outcome: dict[str, Any] | MCPError = {"action": "cancel"}
         if question.kind == "sampling":
             outcome = _error(INVALID_REQUEST, reason)
-        if not self._close(question, QuestionState.CANCELLED, outcome):
+        if not self._close(question, QuestionState.CANCELLED, outcome, "cancelled"):
             self.get(question.kind, question.id)
         self._tell_cancelled(question, reason)
 

@@ -116,9 +116,16 @@ class Session:
             self.wall,
             self.sweeper.look,
             self.id,
+            self.shared.journal,
         )
         self.questions = Questions(
-            limits, self.publish, self.new_id, self.wall, self.id, self.calls.heard
+            limits,
+            self.publish,
+            self.new_id,
+            self.wall,
+            self.id,
+            self.calls.heard,
+            self.shared.journal,
         )
         self.told_roots = ToldRoots(self.config, self._configured_roots)
         self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)

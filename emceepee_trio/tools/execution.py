@@ -101,8 +101,8 @@ class _Sending:
             raise as_tool_error(error, call.server, "tools/call") from None
 
     async def _send(self, call: Call, client: Client) -> Result:
-        call.waiting_on = "answer"
         calls = self.request.session.calls
+        calls.sent(call)
         try:
             params = {"name": call.tool, "arguments": call.args}
             tool = await self._listed(client, call.tool)

@@ -13,15 +13,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound, TimedOut, ToolError
-from emceepee_trio.model.states import CallState
+from emceepee_trio.journal import Journal
+from emceepee_trio.model.states import CallState, TaskState
 from emceepee_trio.session.call import Call
 from parts import Peer, World, open_calls
+from replay import Replay
 from trio_machine import TrioMachine
 
 CALLS, TASKS, KEPT = 4, 3, 12
 """Limits, and the seconds a finished task is kept."""
 
 OPEN = {"in_flight", "working"}
+FATES = {"returned_result": TaskState.COMPLETED, "returned_error": TaskState.FAILED}
+"""Of calls that were no tasks; one that was cancelled is so, task or not."""
 
 
 @attrs.define(eq=False)
@@ -50,13 +54,16 @@ class Rivals(TrioMachine):
     def __init__(self) -> None:
         self.now = 0.0
         self.records: list[Record] = []
+        self.replay = Replay()
         super().__init__()
 
     def world(self) -> AbstractAsyncContextManager[object]:
         @asynccontextmanager
         async def opened() -> AsyncGenerator[None]:
+            journal = Journal(lambda: self.now)
+            self.replay.reads(journal)
             async with open_calls(
-                calls=CALLS, tasks=TASKS, finished_task_ms=KEPT * 1000
+                journal, calls=CALLS, tasks=TASKS, finished_task_ms=KEPT * 1000
             ) as self.calls:
                 yield
 
@@ -205,6 +212,22 @@ class Rivals(TrioMachine):
     def every_fate_is_what_it_was(self) -> None:
         for record in self.records:
             assert record.observed() == record.fate
+
+    @invariant()
+    def what_was_noted_says_the_same(self) -> None:
+        def ids(*fates: str) -> set[tuple[str, str]]:
+            return {("s", record.call.id) for record in self.are(*fates)}
+
+        replay = self.replay
+        replay.check()
+        assert replay.in_flight == ids("in_flight")
+        assert replay.working == ids("working")
+        assert replay.fates == {
+            ("s", record.call.id): FATES.get(record.fate) or TaskState(record.fate)
+            for record in self.records
+            if record.fate not in OPEN
+        }
+        assert replay.kept == {("s", call_id) for call_id in self.calls.calls._finished}
 
     @invariant()
     def every_fate_is_told_once(self) -> None:

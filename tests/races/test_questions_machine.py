@@ -13,9 +13,12 @@ from mcp import MCPError
 
 from emceepee_trio.config import Limits
 from emceepee_trio.errors import NotFound
+from emceepee_trio.journal import Journal
+from emceepee_trio.model.facts import QuestionClosed
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.session.questions import Kind, Question, Questions
 from parts import Told, new_ids, wall
+from replay import Replay
 from trio_machine import TrioMachine
 
 OPEN_AT_ONCE, PATIENCE = 3, 10
@@ -67,7 +70,9 @@ class Inquiries(TrioMachine):
         self.askers: list[Asker] = []
         self.told = Told()
         limits = attrs.evolve(Limits(), questions=OPEN_AT_ONCE, question_timeout_ms=PATIENCE * 1000)
-        self.questions = Questions(limits, self.told, new_ids(), wall, "s")
+        journal, self.replay = Journal(lambda: self.now), Replay()
+        self.replay.reads(journal)
+        self.questions = Questions(limits, self.told, new_ids(), wall, "s", journal=journal)
         super().__init__()
 
     @property
@@ -175,6 +180,21 @@ class Inquiries(TrioMachine):
         for asker in self.asked:
             assert asker.question is not None
             assert asker.question.state.value == asker.fate
+
+    @invariant()
+    def what_was_noted_says_the_same(self) -> None:
+        self.replay.check()
+        assert list(self.replay.questions) == [
+            ("s", asker.question.id)
+            for asker in self.asked
+            if asker.fate == "pending" and asker.question is not None
+        ]
+        closed = [f for f in self.replay.noted if isinstance(f, QuestionClosed)]
+        assert {fact.question: fact.state.value for fact in closed} == {
+            asker.question.id: asker.fate
+            for asker in self.asked
+            if asker.fate != "pending" and asker.question is not None
+        }
 
     @invariant()
     def every_backend_got_its_one_answer(self) -> None:

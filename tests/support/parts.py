@@ -13,6 +13,7 @@ from hypothesis import settings
 from trio.testing import MockClock
 
 from emceepee_trio.config import Limits
+from emceepee_trio.journal import Journal
 from emceepee_trio.model.events import Happening
 from emceepee_trio.model.ids import Ids
 from emceepee_trio.model.wire import event_type
@@ -155,11 +156,19 @@ class World:
 
 
 @asynccontextmanager
-async def open_calls(**limits: int) -> AsyncGenerator[World]:
+async def open_calls(journal: Journal | None = None, **limits: int) -> AsyncGenerator[World]:
     told, sweeper = Told(), Sweeper()
+    notes = Journal() if journal is None else journal
     async with trio.open_nursery() as nursery:
         calls = Calls(
-            attrs.evolve(Limits(), **limits), nursery, told, new_ids(), wall, sweeper.look, "s"
+            attrs.evolve(Limits(), **limits),
+            nursery,
+            told,
+            new_ids(),
+            wall,
+            sweeper.look,
+            "s",
+            notes,
         )
         sweeper.keepers = (calls,)
         nursery.start_soon(sweeper.run)

@@ -172,9 +172,9 @@ SESSION = (
     mutant(
         "a second answer to a question is taken for the first",
         "session/questions.py",
-        "        if not self._close(question, state, result):\n"
+        '        if not self._close(question, state, result, "answered"):\n'
         "            self.get(question.kind, question.id)  # raises: somebody was first\n",
-        "        self._close(question, state, result)\n",
+        '        self._close(question, state, result, "answered")\n',
         "session/test_questions.py::test_a_late_answer_hears_what_became_of_the_question",
     ),
     # Everybody waits
@@ -364,10 +364,10 @@ SESSION = (
     mutant(
         "a session that has ended can still be found",
         "session/manager.py",
-        "            del self._sessions[session.id]\n            logs",
+        "            del self._sessions[session.id]\n            self",
         "            trio.lowlevel.current_trio_token().run_sync_soon(\n"
         "                self._sessions.pop, session.id, None\n"
-        "            )\n            logs",
+        "            )\n            self",
         "session/test_manager.py::test_ending_is_done_in_one_breath",
     ),
     mutant(

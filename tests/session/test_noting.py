@@ -1,0 +1,131 @@
+"""What calls and questions note: what it is of, and how much; never what was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import MCPError
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from emceepee_trio.config import Limits
+from emceepee_trio.errors import ExecutionFailed, ToolError
+from emceepee_trio.journal import Journal
+from emceepee_trio.model import facts
+from emceepee_trio.model.states import QuestionState, TaskState
+from emceepee_trio.session.questions import Questions
+from parts import Peer, Told, new_ids, open_calls, wall
+from replay import Replay
+from strategies import json_values
+
+
+def noon() -> float:
+    return 12.0
+
+
+async def test_a_call_from_its_beginning_to_its_result(autojump_clock: MockClock) -> None:
+    journal, replay, peer = Journal(noon), Replay(), Peer()
+    replay.reads(journal)
+    async with open_calls(journal) as world:
+        call = await world.promoted(peer)
+        size = call.args_bytes
+        await trio.sleep(2)
+        peer.answer.set({"content": []})
+        await wait_all_tasks_blocked()
+        world.calls.read(call)
+        kept = call.size
+        await trio.sleep(world.calls.limits.finished_task_ms / 1000 + 1)
+    replay.check()
+    of, it = (12.0, "s", call.id), (12.0, "s", call.id, "files", "dig")
+    assert replay.noted == [
+        facts.CallBegun(*it, True, size),
+        facts.CallPromoted(*it, 60000),
+        facts.CallSettled(*it, TaskState.COMPLETED, True, 2000, None),
+        facts.ResultKept(*of, kept),
+        facts.ResultRead(*of),
+        facts.ResultEvicted(*of),
+    ]
+
+
+async def test_a_call_that_fails_says_with_which_code(autojump_clock: MockClock) -> None:
+    journal, replay, peer = Journal(noon), Replay(), Peer()
+    replay.reads(journal)
+    async with open_calls(journal) as world:
+        call = world.begin(peer)
+        peer.answer.fail(ExecutionFailed("it says why"))
+        await trio.sleep(1)
+        assert replay.noted[1:] == [
+            facts.CallSettled(
+                12.0, "s", call.id, "files", "dig", TaskState.FAILED, False, 0, ExecutionFailed.code
+            )
+        ]
+
+
+SECRET = "hunter2-secret"
+
+
+def with_secret(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    places = [
+        lambda value: {"x": value, "y": SECRET},
+        lambda value: {SECRET: value},
+        lambda value: {"list": [value, f"a{SECRET}b"]},
+    ]
+    return st.builds(lambda place, value: place(value), st.sampled_from(places), values)
+
+
+@given(
+    args=with_secret(json_values),
+    said=with_secret(json_values),
+    fails=st.booleans(),
+    is_task=st.booleans(),
+)
+def test_nothing_that_was_said_is_in_a_fact(
+    args: Any, said: Any, fails: bool, is_task: bool
+) -> None:
+    journal, replay = Journal(noon), Replay()
+    replay.reads(journal)
+    trio.run(say_all, journal, args, said, fails, is_task, clock=MockClock(autojump_threshold=0))
+    replay.check()
+    kinds = {type(fact) for fact in replay.noted}
+    assert {facts.CallBegun, facts.CallSettled} <= kinds
+    assert {facts.QuestionOpened, facts.QuestionClosed, facts.QuestionTold} <= kinds
+    for fact in replay.noted:
+        assert SECRET not in repr(fact)
+
+
+async def say_all(journal: Journal, args: Any, said: Any, fails: bool, is_task: bool) -> None:
+    """A call, its result, and questions with that and answers of that, to their end."""
+    peer = Peer()
+    async with open_calls(journal) as world:
+        patience = 0.0 if is_task else 5.0
+        call = world.calls.begin("files", "dig", args, peer.send, patience=patience, ttl=60)
+        if is_task:
+            world.calls.promote(call)
+        world.calls.sent(call)
+        if fails:
+            peer.answer.fail(ExecutionFailed(SECRET, said))
+        else:
+            peer.answer.set(said)
+        try:
+            await world.calls.wait(call, patience)
+        except ToolError:
+            assert fails
+        await wait_all_tasks_blocked()
+    limits = attrs.evolve(Limits(), question_timeout_ms=1000)
+    questions = Questions(limits, Told(), new_ids(), wall, "s", journal=journal)
+
+    async def ask() -> None:
+        try:
+            await questions.ask("files", "elicitation", args, lambda: SECRET)
+        except MCPError:
+            assert fails
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await wait_all_tasks_blocked()
+        if not fails:
+            (question,) = questions.open("elicitation")
+            questions.answer(question, QuestionState.ACCEPTED, said)
