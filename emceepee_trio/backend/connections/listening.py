@@ -48,6 +48,7 @@ class Listening:
     _ended: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
+        self._ended = False  # it may be begun again
         self._client.callbacks.on_acknowledged = self._acknowledged
         self._pace.asked()
         try:

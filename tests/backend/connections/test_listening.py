@@ -111,6 +111,25 @@ async def test_subscriptions_are_followed_again_after_a_loss(journal: Journal) -
     assert asked(journal)[-1] == agreed
 
 
+async def test_after_a_bug_of_ours_it_is_listened_to_again(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(uris: frozenset[str]) -> Any:
+        monkeypatch.setattr(module, "_Stream", stream)
+        raise RuntimeError("planted")
+
+    stream = module._Stream
+    with trio.fail_after(GUARD):
+        async with running(raw("--discover", "modern", *journal.flags)) as it:
+            assert await follow(it) == LISTS
+            monkeypatch.setattr(module, "_Stream", fails)
+            with pytest.raises(MCPError):
+                await follow(it, "raw://text")
+            await journal.wait_for_method("subscriptions/listen", 2)
+            agreed = await it.backend.follow_changes()
+    assert agreed["resourceSubscriptions"] == ["raw://text"]
+
+
 @pytest.mark.parametrize("when", ["silent", "waiting"])
 async def test_who_waits_for_an_agreement_hears_of_the_end(when: str) -> None:
     """Of the request that is not acknowledged, or of the one that comes after it."""
