@@ -18,10 +18,11 @@ import trio
 
 from .. import logs
 from ..config import Lacking, Server
-from ..errors import ConnectFailed, Denied, ServerDisconnected, ToolError, internal
+from ..errors import ConnectFailed, ServerDisconnected, ToolError, internal
 from ..model import events
 from ..model.json.intake import Measure
 from ..model.states import BackendState, Cause
+from ..waits.bell import Bell
 from ..waits.firewall import Firewall, begin
 from ..waits.slot import Slot
 from .children.process import PATIENCE, Exit
@@ -91,8 +92,8 @@ class Supervisor:
     _links: trio.Nursery | None = attrs.field(default=None, init=False)
     _try: Slot[Client] = attrs.field(factory=Slot, init=False)
     """The try that is under way, or the next one."""
-    _waiting: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
-    """Our task, for what may come sooner than it is due."""
+    _sooner: Bell = attrs.field(factory=Bell, init=False)
+    """For our task while it waits: somebody wants the next try, or it is over."""
 
     @property
     def who(self) -> dict[str, Any]:
@@ -127,7 +128,7 @@ class Supervisor:
         # No checkpoint from a look at what is wanted to the wait for that.
         while (until := life.due) > trio.current_time() and life.todo is Todo.WAIT:
             with trio.move_on_at(until):
-                await self._waiting.park()
+                await self._sooner.wait()
         if life.todo is Todo.WAIT:
             life.waited()
 
@@ -263,7 +264,7 @@ class Supervisor:
     def wake(self) -> None:
         """Connect now, if that waits for somebody who needs it."""
         self.life.wants()
-        self._waiting.unpark_all()
+        self._sooner.ring()
 
     async def connection(self) -> Client:
         """The client, waiting for it if need be; starts a try that is only waiting for its time.
@@ -313,7 +314,7 @@ class Supervisor:
         if not self.life.leaves(reason):
             return
         self.patience = patience
-        self._waiting.unpark_all()
+        self._sooner.ring()
         for link in (self.life.current, self.life.beside):
             if link is not None:
                 link.leave(reason)
@@ -321,20 +322,9 @@ class Supervisor:
     # Why there is none.
 
     def _unreachable(self, failure: Failure) -> ToolError:
-        details = dict(failure.details)
-        message = f"server {self._server.name!r}: {failure.message}"
         due = self.life.next_try
-        if self.client is not None:
-            message += "; the connection that there was goes on"
-        elif due is not None:
-            left = max(0.0, due - trio.current_time())
-            details["next_retry_ms"] = round(left * 1000)
-            message += f"; next try in {left:.1f} s, await_activity tells when it is back"
-        elif failure.kind is Denied:
-            message += "; only the operator can allow it, by configuring this server or the policy"
-        else:
-            message += "; correct it, then call reconnect_server"
-        return failure.kind(message, details)
+        left = None if due is None else max(0.0, due - trio.current_time())
+        return failure.error(self._server.name, left=left, goes_on=self.client is not None)
 
     def gone(self) -> ServerDisconnected:
         why = self.life.leaving or "session ended"

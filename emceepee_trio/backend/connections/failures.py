@@ -62,6 +62,24 @@ class Failure:
     kind: type[ToolError] = ConnectFailed
     """What callers are told it is."""
 
+    def error(self, server: str, *, left: float | None, goes_on: bool) -> ToolError:
+        """What they are told, and what to do next.
+
+        *left*: seconds until another try, if one follows by itself; *goes_on*: there is a
+        connection, which was to be replaced.
+        """
+        details, message = dict(self.details), f"server {server!r}: {self.message}"
+        if goes_on:
+            message += "; the connection that there was goes on"
+        elif left is not None:
+            details["next_retry_ms"] = round(left * 1000)
+            message += f"; next try in {left:.1f} s, await_activity tells when it is back"
+        elif self.kind is Denied:
+            message += "; only the operator can allow it, by configuring this server or the policy"
+        else:
+            message += "; correct it, then call reconnect_server"
+        return self.kind(message, details)
+
 
 def explain(
     server: Server,
