@@ -6,6 +6,7 @@ What cannot be read is None, and equal to nothing.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import attrs
@@ -61,6 +62,7 @@ class Origin:
         return cls(scheme, authority.host, authority.port or DEFAULT_PORTS.get(scheme))
 
 
+@lru_cache(maxsize=64)  # every request names one of the same few
 def address_of(host: str) -> IPv4Address | IPv6Address | None:
     """None for a name. IPv4 inside of IPv6 is the same as by itself."""
     try:
@@ -70,6 +72,7 @@ def address_of(host: str) -> IPv4Address | IPv6Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+@lru_cache(maxsize=64)
 def spelled(host: str) -> str | None:
     """An address in its shortest form, a name in lower case; None if nothing is left."""
     address = address_of(host)
