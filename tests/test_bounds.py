@@ -34,7 +34,7 @@ from emceepee_client import Answer
 from emceepee_trio import logs
 from emceepee_trio.backend.catalogue import catalog, memory, shelf
 from emceepee_trio.backend.catalogue.catalog import Catalog
-from emceepee_trio.backend.catalogue.memory import Known, Memory, Remembered
+from emceepee_trio.backend.catalogue.memory import KnownServer, Memory, Remembered
 from emceepee_trio.backend.children.process import TEXT_LINE, open_process
 from emceepee_trio.backend.connections import client
 from emceepee_trio.backend.connections.client import Negotiated
@@ -616,7 +616,7 @@ async def slow_log_reader(here: Here) -> None:
         nursery.start_soon(log_messages.LogMessages(kept).run, notify, over)
         await wait_all_tasks_blocked()
         for n in range(log_messages.BACKLOG + 5):
-            kept.log(buffers.Logged("s", "protocol", "info", None, n, "now"))
+            kept.log(buffers.LogEntry("s", "protocol", "info", None, n, "now"))
         read.set()
         await wait_all_tasks_blocked()
         over.set()
@@ -838,8 +838,8 @@ async def log_lines(here: Here) -> None:
 async def remembered(here: Here) -> None:
     kept, shared = buffers.Buffers(10, 10, 1000), Shared()
     for n in range(buffers.SERVERS + 1):
-        kept.log(buffers.Logged(f"s{n}", "stderr", "info", None, "x", "now"))
-        kept.hear(buffers.Heard(f"s{n}", "x", None, "now"))
+        kept.log(buffers.LogEntry(f"s{n}", "stderr", "info", None, "x", "now"))
+        kept.hear(buffers.NotificationEntry(f"s{n}", "x", None, "now"))
     assert kept.count_notifications(None) == buffers.SERVERS
     assert kept.tail("s0", "stderr", 1) == []
     assert kept.tail("s1", "stderr", 1) == ["x"]
@@ -857,8 +857,8 @@ async def remembered(here: Here) -> None:
 async def known(here: Here) -> None:
     nothing = Negotiated("2025-11-25", {}, {}, None)
 
-    def one(size: int) -> Known:
-        return Known(nothing, {"tools": Remembered([], 1.0, 0)}, 1.0, size)
+    def one(size: int) -> KnownServer:
+        return KnownServer(nothing, {"tools": Remembered([], 1.0, 0)}, 1.0, size)
 
     entries = Memory(lambda: 1.0)
     for n in range(memory.ENTRIES + 1):

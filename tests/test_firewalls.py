@@ -19,7 +19,7 @@ from trio.testing import MockClock
 
 from asgi_client import HELLO, LATEST, Client, Json, request
 from asgi_world import World, open_world
-from emceepee_trio.backend import comeback, link, supervisor, wishes
+from emceepee_trio.backend import link, preferences, reconciliation, supervisor
 from emceepee_trio.backend.catalogue import catalog
 from emceepee_trio.backend.children import start
 from emceepee_trio.backend.connections import callbacks, client, connect, health
@@ -442,14 +442,14 @@ PLANTS = [
     Plant(link.Link, "_end_of_child", a_connection, "server_connection_crashed"),
     Plant(supervisor.Supervisor, "_tell_plan", a_lost_connection, "backend_crashed"),
     Plant(supervisor, "Link", a_lost_connection, "backend_crashed"),
-    Plant(comeback.Comeback, "_find_out", a_lost_connection, "comeback_crashed"),
-    Plant(wishes.Wishes, "repeat", an_addition, "wishes_crashed"),
+    Plant(reconciliation.Reconciliation, "_find_out", a_lost_connection, "comeback_crashed"),
+    Plant(preferences.Preferences, "repeat", an_addition, "wishes_crashed"),
     Plant(start.Start, "watch", an_addition, "start_crashed"),
-    Plant(health.Health, "_next_pause", a_lost_connection, "health_crashed"),
+    Plant(health.HealthCheck, "_next_pause", a_lost_connection, "health_crashed"),
     Plant(client.Client, "check", its_health, "health_crashed"),
     Plant(callbacks.Callbacks, "_heard", a_notification, "notification_crashed"),
     Plant(buffers.Buffers, "hear", a_notification, "notification_crashed"),
-    Plant(session, "Logged", a_log_line, "log_crashed"),
+    Plant(session, "LogEntry", a_log_line, "log_crashed"),
     Plant(session.Session, "_say_gone", a_removal, "removal_crashed"),
     Plant(clients, "serve_loop", the_client_s_connection, "client_connection_crashed"),
     Plant(log_messages, "_params", log_messages_to_the_client, "log_messages_crashed"),

@@ -36,7 +36,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import emceepee_trio
 from emceepee_trio.backend.connections import sdk
-from emceepee_trio.backend.http.network import Refused, RestrictedTransport
+from emceepee_trio.backend.http.network import Forbidden, RestrictedTransport
 from emceepee_trio.front.sdk import raw_notify
 from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.serving.http1 import MAX_HEAD
@@ -374,7 +374,7 @@ async def test_our_network_is_asked_for_each_connection_and_proxies_for_none(
     with trio.fail_after(GUARD):
         async with httpx2.AsyncClient(transport=ours) as client:
             for _ in range(2):
-                with pytest.raises(Refused, match=r"leads to 169\.254\.169\.254"):
+                with pytest.raises(Forbidden, match=r"leads to 169\.254\.169\.254"):
                     await client.get(f"{scheme}://tools.example/")
     assert names.asked == ["tools.example", "tools.example"]
 
@@ -390,7 +390,7 @@ async def test_our_network_is_asked_where_a_redirect_leads() -> None:
             open_http_server(HttpServer(spoil=elsewhere)) as server,
             httpx2.AsyncClient(transport=ours, follow_redirects=True) as client,
         ):
-            with pytest.raises(Refused, match=r"169\.254\.169\.254 is"):
+            with pytest.raises(Forbidden, match=r"169\.254\.169\.254 is"):
                 await client.get(server.url)
 
 

@@ -147,6 +147,20 @@ def test_the_package_keeps_to_its_layers() -> None:
     assert complaints(SOURCE) == []
 
 
+# An error and the event of the same name are told apart by everybody who is told of either.
+HOMONYMS = {"ServerDisconnected"}
+
+
+def test_no_two_things_have_one_name() -> None:
+    names = [
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert {name for name in names if names.count(name) > 1} - HOMONYMS == set()
+
+
 def test_no_room_is_crowded() -> None:
     rooms = [path.parent for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
     assert [str(room) for room in {*rooms} if rooms.count(room) > 12] == []

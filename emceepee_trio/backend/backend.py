@@ -1,9 +1,9 @@
 """One server as one session sees it: what is asked of it, and what is known of it.
 
 The :class:`Supervisor` keeps it connected and has the client; the other parts of a backend are what
-is fetched once and known (catalogue, knowledge), what is wanted again of each connection (wishes),
-and whether it is well and used. Here they meet: each connection is put to work, and each loss is
-taken note of.
+is fetched once and known (catalogue, knowledge), what is wanted again of each connection
+(preferences), and whether it is well and used. Here they meet: each connection is put to work, and
+each loss is taken note of.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .catalogue.knowledge import Knowledge
 from .catalogue.memory import Remembered
 from .children.process import Exit, Process
 from .chores import Chores
-from .comeback import Comeback, Lost
 from .connections.callbacks import Callbacks, Host, Params
 from .connections.client import Client, Negotiated
-from .connections.health import Health
+from .connections.health import HealthCheck
 from .connections.witness import NotRun
 from .lifecycle import Lifecycle
 from .link import Link
+from .preferences import Preferences
+from .reconciliation import LostWork, Reconciliation
 from .retries import Retries
 from .shared import Shared
 from .supervisor import Supervisor
 from .uses import Uses
-from .wishes import Wishes
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class Backend:
     host: Host
     config: Config
     shared: Shared
-    session: str
+    session_id: str
     wall: Callable[[], float]
     restricted: bool
     """Whether ``policy.network`` holds for it; a change counts from the next connection."""
@@ -64,10 +64,10 @@ class Backend:
     supervisor: Supervisor = attrs.field(init=False)
     catalog: Catalog = attrs.field(init=False)
     knowledge: Knowledge = attrs.field(init=False)
-    health: Health = attrs.field(init=False)
-    lost_with: Lost = attrs.field(factory=Lost, init=False)
+    health: HealthCheck = attrs.field(init=False)
+    lost_with: LostWork = attrs.field(factory=LostWork, init=False)
     """What went with the last connection."""
-    wishes: Wishes = attrs.field(init=False)
+    preferences: Preferences = attrs.field(init=False)
     uses: Uses = attrs.field(factory=Uses, init=False)
     _chores: Chores | None = attrs.field(default=None, init=False)
     """Of the last connection that worked."""
@@ -78,7 +78,7 @@ class Backend:
         self.supervisor = Supervisor(
             self,
             server,
-            self.session,
+            self.session_id,
             self.shared,
             Measure(limits.message, limits.values),
             self.wall,
@@ -95,8 +95,8 @@ class Backend:
         self.catalog = Catalog(
             server.name, server.allowed_tools, server.denied_tools, self.knowledge.heard
         )
-        self.wishes = Wishes(server.name, self.session)
-        self.health = Health(
+        self.preferences = Preferences(server.name, self.session_id)
+        self.health = HealthCheck(
             self.config.health.interval_ms / 1000, not is_program, self.wall, self._health_changed
         )
         if server.disabled:
@@ -270,7 +270,7 @@ class Backend:
     @property
     def is_used(self) -> bool:
         """Something is under way, a resource is followed, or a question is open."""
-        return bool(self.uses or self.wishes.subscriptions or self.knowledge.is_learning)
+        return bool(self.uses or self.preferences.subscriptions or self.knowledge.is_learning)
 
     # What its supervisor reports: see supervisor.Kept.
 
@@ -289,16 +289,16 @@ class Backend:
     ) -> AbstractAsyncContextManager[None]:
         self.knowledge.connected(client)
         self.catalog.all_stale()
-        if self.wishes.log_level is not None:
-            client.log_level = self.wishes.log_level
-        comeback = None if before is None else Comeback(self, before, client)
-        self._chores = Chores(self, link, client, comeback)
+        if self.preferences.log_level is not None:
+            client.log_level = self.preferences.log_level
+        reconciliation = None if before is None else Reconciliation(self, before, client)
+        self._chores = Chores(self, link, client, reconciliation)
         return self._chores.done()
 
     def lost(self) -> None:
         if self._chores is not None:
             self._chores.over()
-        self.lost_with = Lost()
+        self.lost_with = LostWork()
 
     def given_up(self) -> None:
         self.knowledge.forget()

@@ -16,11 +16,11 @@ import attrs
 import trio
 
 from ..waits.firewall import Firewall, begin, begin_lasting
-from .comeback import Comeback
 from .connections.client import Client
 from .connections.listening import Listening
 from .http.pace import Pace
 from .lifecycle import IDLE
+from .reconciliation import Reconciliation
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -34,7 +34,7 @@ class Chores:
     _backend: Backend
     link: Link
     _client: Client
-    _comeback: Comeback | None
+    _reconciliation: Reconciliation | None
     """Of a connection that is not the first."""
     listening: Listening | None = attrs.field(default=None, init=False)
 
@@ -42,7 +42,7 @@ class Chores:
         backend = self._backend
         if self._client.negotiated.is_modern:
             pace = Pace(backend.retries.retry)
-            self.listening = Listening(self._client, backend.wishes.subscribed, pace)
+            self.listening = Listening(self._client, backend.preferences.subscribed, pace)
 
     @asynccontextmanager
     async def done(self) -> AsyncGenerator[None]:
@@ -51,12 +51,12 @@ class Chores:
         async with trio.open_nursery() as nursery:
             if self.listening is not None:
                 begin_lasting(nursery, "listening_crashed", self.listening.run, **who)
-            if (comeback := self._comeback) is not None:
-                wall = self._wall("comeback_crashed", lambda _: comeback.tell())
-                begin(nursery, wall, comeback.run)
+            if (reconciliation := self._reconciliation) is not None:
+                wall = self._wall("comeback_crashed", lambda _: reconciliation.tell())
+                begin(nursery, wall, reconciliation.run)
             elif self.listening is None:
-                begin(nursery, self._wall("wishes_crashed"), backend.wishes.repeat, client)
-            wall, is_first = self._wall("learning_crashed"), self._comeback is None
+                begin(nursery, self._wall("wishes_crashed"), backend.preferences.repeat, client)
+            wall, is_first = self._wall("learning_crashed"), self._reconciliation is None
             begin(nursery, wall, backend.knowledge.learn, client, is_first)
             begin_lasting(nursery, "health_crashed", backend.health.watch, client, **who)
             if unused_ms := backend.server.idle_stop_ms:
@@ -67,9 +67,9 @@ class Chores:
 
     def over(self) -> None:
         """The connection is, and will be told so."""
-        if self._comeback is not None:
-            self._comeback.tell()
-            self._comeback = None  # it holds the connection before, which held the one before
+        if self._reconciliation is not None:
+            self._reconciliation.tell()
+            self._reconciliation = None  # it holds the connection before, which held the one before
 
     def _wall(self, event: str, failed: Callable[[str], object] | None = None) -> Firewall:
         return Firewall(event, failed, fields=self._backend.supervisor.who)

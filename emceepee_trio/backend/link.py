@@ -26,7 +26,7 @@ from .children.process import Exit, Process
 from .children.start import FIRST, Start
 from .connections.callbacks import Abandoned, Callbacks
 from .connections.client import Client
-from .connections.connect import Streams, has_worked, open_client
+from .connections.connect import Transport, has_worked, open_client
 from .connections.failures import NOT_A_BUG, Failure, explain
 from .lifecycle import RECONNECT, Events, Story
 from .shared import Shared
@@ -80,13 +80,13 @@ class Link:
 
     keeper: Keeper
     server: Server
-    session: str
+    session_id: str
     shared: Shared
     measure: Measure
     restricted: bool
     story: Story = attrs.field(init=False)
     callbacks: Callbacks = attrs.field(init=False)
-    streams: Streams | None = attrs.field(default=None, init=False)
+    streams: Transport | None = attrs.field(default=None, init=False)
     start: Start | None = attrs.field(default=None, init=False)
     """Of a program, until it is settled."""
     client: Client | None = attrs.field(default=None, init=False)
@@ -123,7 +123,9 @@ class Link:
                 self.ended.set()
 
     def wall(self, event: str, failed: Callable[[str], object] | None = None) -> Firewall:
-        return Firewall(event, failed, fields={"session": self.session, "server": self.server.name})
+        return Firewall(
+            event, failed, fields={"session": self.session_id, "server": self.server.name}
+        )
 
     def _crash(self, log_id: str) -> None:
         """A try that failed, or a connection that is lost, for a bug of ours."""
@@ -138,7 +140,7 @@ class Link:
                         self.server,
                         self.callbacks,
                         self.shared,
-                        self.session,
+                        self.session_id,
                         measure=self.measure,
                         restricted=self.restricted,
                         on_streams=self._opened,
@@ -174,7 +176,7 @@ class Link:
             yield
             return
         starts = self.shared.starts
-        with starts.place(self.session, lambda: self.keeper.is_wanted) as place:
+        with starts.place(self.session_id, lambda: self.keeper.is_wanted) as place:
             is_first = not has_worked(self.server, self.shared)
             longest = FIRST if is_first else patience
             self.start = Start(self, self._scope, place, starts, patience, longest)
@@ -185,7 +187,7 @@ class Link:
                 yield
                 watching.cancel_scope.cancel("it is over")
 
-    def _opened(self, streams: Streams) -> None:
+    def _opened(self, streams: Transport) -> None:
         process = streams.process
         told = self.story.opened(None if process is None else process.pid, self._end_of_child())
         self.streams = streams
@@ -256,7 +258,7 @@ class Link:
         logs.write(
             "info",
             "server_disconnected",
-            session=self.session,
+            session=self.session_id,
             server=self.server.name,
             reason=reason,
         )

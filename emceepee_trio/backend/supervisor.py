@@ -4,7 +4,7 @@ Each is a :class:`Link` with a task of its own. What they report is fed into a :
 which decides; what that says is published, waited for or opened, synchronously, by whoever has
 noticed: a call that fails for a lost connection finds the loss already told. Whoever wants a
 connection waits here for the try that is under way, or for the next one. Knows nothing of what a
-connection is used for: that is for the :class:`Kept` one.
+connection is used for: that is for the :class:`Supervised` one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .link import Link
 from .shared import Shared
 
 
-class Kept(Protocol):
+class Supervised(Protocol):
     """What is to be kept connected: a backend."""
 
     @property
@@ -71,9 +71,9 @@ class Kept(Protocol):
 class Supervisor:
     """Of one backend."""
 
-    _kept: Kept
+    _kept: Supervised
     _server: Server
-    _session: str
+    _session_id: str
     _shared: Shared
     _measure: Measure
     _wall: Callable[[], float]
@@ -98,7 +98,7 @@ class Supervisor:
     @property
     def who(self) -> dict[str, Any]:
         """For the log."""
-        return {"session": self._session, "server": self._server.name}
+        return {"session": self._session_id, "server": self._server.name}
 
     # The task, and what it does.
 
@@ -152,7 +152,7 @@ class Supervisor:
 
     def _new_link(self) -> Link:
         link = Link(
-            self, self._server, self._session, self._shared, self._measure, self._kept.restricted
+            self, self._server, self._session_id, self._shared, self._measure, self._kept.restricted
         )
         self.life.begins(link)
         return link

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 
-class Events:
+class EventReader:
     """Of one stream; remembers what a reader would resume it with."""
 
     def __init__(self) -> None:

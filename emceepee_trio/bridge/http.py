@@ -132,7 +132,7 @@ class Response:
         return bytes(body)
 
 
-class Cut:
+class Interrupt:
     """Lets another thread end a request: whoever reads its response finds it at its end."""
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ def _shut(connection: _Connection) -> None:
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-class Http:
+class DaemonHttp:
     """Requests to one daemon."""
 
     def __init__(self, address: Address) -> None:
@@ -179,7 +179,7 @@ class Http:
         target: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        cut: Cut | None = None,
+        cut: Interrupt | None = None,
     ) -> Generator[Response]:
         """The response, to be read in the block; left before its end, its connection is closed.
 
@@ -188,7 +188,7 @@ class Http:
         """
         connection = self._line()
         try:
-            with (cut or Cut()).over(connection):
+            with (cut or Interrupt()).over(connection):
                 yield self._response(connection, method, target, headers, body or b"")
         except (OSError, h11.RemoteProtocolError) as error:
             raise Gone(error, was_sent=True) from None

@@ -22,8 +22,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from .events import Events
-from .http import CHUNK, Address, Cut, Gone, Http, Response
+from .events import EventReader
+from .http import CHUNK, Address, DaemonHttp, Gone, Interrupt, Response
 
 Json: TypeAlias = dict[str, Any]
 RequestId: TypeAlias = str | int
@@ -54,7 +54,7 @@ AT_ONCE = 256
 PARSE_ERROR, INVALID_REQUEST, INTERNAL, LOST = -32700, -32600, -32603, -32000
 
 
-class Lost(Exception):
+class Unanswerable(Exception):
     """There is no answer, and will be none; says why, and what to do."""
 
     def __init__(self, why: str, *, may_have_run: bool = False) -> None:
@@ -71,7 +71,7 @@ class _Asked:
 
     def __init__(self, message: Json) -> None:
         self.message = message
-        self.cut = Cut()
+        self.cut = Interrupt()
         """Set when nobody wants the answer any more."""
         self.begun = threading.Event()
         """The daemon has it, or never will."""
@@ -115,7 +115,7 @@ class Relay:
     def __init__(
         self, address: Address, find_token: Callable[[], str | None], write: Write
     ) -> None:
-        self._http = Http(address)
+        self._http = DaemonHttp(address)
         self._find_token = find_token  # asked again when the daemon wants another one
         self._token = find_token()
         self._write = write
@@ -207,7 +207,7 @@ class Relay:
     def _ask(self, request_id: RequestId, asked: _Asked) -> None:
         try:
             answer = self._answer_to(asked)
-        except Lost as lost:
+        except Unanswerable as lost:
             answer = _error(request_id, LOST, str(lost), lost.may_have_run)
         except Exception as error:  # noqa: BLE001 - of this request alone; who asked must hear it
             said = f"emceepee stdio: {error or type(error).__name__}"
@@ -233,7 +233,7 @@ class Relay:
             return opened
         if message["method"] == "logging/setLevel":
             self._said["logging/setLevel"] = message
-        session, events = self._session, Events()
+        session, events = self._session, EventReader()
         answer, why = None, "it ended the stream"
         try:
             try:
@@ -252,13 +252,13 @@ class Relay:
             answer = self._resumed(session, events, asked)
         if asked.cut.is_set:
             return None
-        raise Lost(self._broke_off(why), may_have_run=True)
+        raise Unanswerable(self._broke_off(why), may_have_run=True)
 
     def _post(
         self,
         message: Json,
         session: _Session | None,
-        events: Events,
+        events: EventReader,
         asked: _Asked | None = None,
         write: Write | None = None,
     ) -> bytes | None:
@@ -284,7 +284,7 @@ class Relay:
         return MCP, headers | (session.headers if session is not None else {})
 
     def _answer_in(
-        self, response: Response, request_id: Any, events: Events, write: Write
+        self, response: Response, request_id: Any, events: EventReader, write: Write
     ) -> bytes | None:
         """The answer in a response; whatever else is on its stream is written at once."""
         if response.content_type == SSE:
@@ -305,7 +305,7 @@ class Relay:
         except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict) or "jsonrpc" not in said:
-            raise Lost(
+            raise Unanswerable(
                 f"what answers at {self._http.address} is no emceepee daemon "
                 f"(status {response.status})"
             )
@@ -313,7 +313,7 @@ class Relay:
             return json.dumps({**said, "id": request_id}).encode()
         return body
 
-    def _resumed(self, session: _Session, events: Events, asked: _Asked) -> bytes | None:
+    def _resumed(self, session: _Session, events: EventReader, asked: _Asked) -> bytes | None:
         """The rest of a stream that broke off; None if it breaks off again.
 
         Raises:
@@ -328,9 +328,9 @@ class Relay:
                     return self._answer_in(response, None, events, self._write)
         except Gone:
             return None
-        except Lost as lost:
-            raise Lost(str(lost), may_have_run=True) from None
-        raise Lost(self._broke_off("it was started anew"), may_have_run=True)
+        except Unanswerable as lost:
+            raise Unanswerable(str(lost), may_have_run=True) from None
+        raise Unanswerable(self._broke_off("it was started anew"), may_have_run=True)
 
     def _broke_off(self, why: str) -> str:
         return (
@@ -360,7 +360,7 @@ class Relay:
             try:
                 with self._try(method, target, headers, body, cut) as response:
                     if response.status == 401 and is_new_token:
-                        raise Lost(
+                        raise Unanswerable(
                             f"the daemon at {self._http.address} wants another token; set "
                             "EMCEEPEE_TOKEN, or name its --state-dir"
                         )
@@ -375,7 +375,7 @@ class Relay:
                 if gone.was_sent:
                     raise
                 if time.monotonic() > until:
-                    raise Lost(
+                    raise Unanswerable(
                         f"no daemon answers at {self._http.address} ({gone}); `emceepee serve` "
                         "starts one"
                     ) from None
@@ -388,7 +388,7 @@ class Relay:
         target: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        cut: Cut | None = None,
+        cut: Interrupt | None = None,
     ) -> Generator[Response]:
         if self._token is not None:
             headers = {"Authorization": f"Bearer {self._token}", **headers}
@@ -407,9 +407,9 @@ class Relay:
         try:
             with self._request("POST", target, headers, hello) as response:
                 session_id = response.headers.get("mcp-session-id")
-                answer = self._answer_in(response, hello["id"], Events(), self._write) or b"{}"
+                answer = self._answer_in(response, hello["id"], EventReader(), self._write) or b"{}"
         except Gone as gone:
-            raise Lost(self._broke_off(str(gone))) from None
+            raise Unanswerable(self._broke_off(str(gone))) from None
         result = json.loads(answer).get("result")
         if not isinstance(result, dict) or session_id is None:
             return None, answer
@@ -426,7 +426,9 @@ class Relay:
                 hello = {**self._said["initialize"], "id": "emceepee/again"}
                 self._session, _ = self._open(hello, None)
                 if self._session is None:
-                    raise Lost("the daemon does not open another session; start this client anew")
+                    raise Unanswerable(
+                        "the daemon does not open another session; start this client anew"
+                    )
                 self._say({"jsonrpc": "2.0", "method": "notifications/initialized"})
                 if (level := self._said.get("logging/setLevel")) is not None:
                     self._say({**level, "id": "emceepee/level"})
@@ -440,13 +442,13 @@ class Relay:
             meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
             message = {**message, "params": {**params, "_meta": {VERSION: version, **(meta or {})}}}
         try:
-            self._post(message, self._session, Events(), write=_ignore)
-        except (Gone, Lost, _NoSession):
+            self._post(message, self._session, EventReader(), write=_ignore)
+        except (Gone, Unanswerable, _NoSession):
             pass  # whom it concerned is gone, too
 
     def _listen(self, session: _Session | None) -> None:
         """What the daemon says of its own accord, for as long as *session* is ours."""
-        events = Events()
+        events = EventReader()
         while session is not None and self._session is session:
             headers = session.headers | {"Accept": SSE}
             if events.last_id is not None:
@@ -458,11 +460,11 @@ class Relay:
                         self._another(session)
                         return
                     if response.status != 200:
-                        events = Events()
+                        events = EventReader()
                     while response.status == 200 and (chunk := response.read_some()):
                         for data in events.feed(chunk):
                             self._write(data)
-            except (Gone, Lost):
+            except (Gone, Unanswerable):
                 pass
             time.sleep(PAUSES[-1])
 

@@ -15,7 +15,7 @@ from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS, MIB
 from .common import shell
 from .common.options import Usage
 from .common.output import complain, say
-from .common.shell import Asked, Refused, answer, error_of, in_words, json_of, tools_of
+from .common.shell import Asked, Unavailable, answer, error_of, in_words, json_of, tools_of
 
 LONGEST = 16 * MIB
 """Characters of arguments in a file."""
@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         result = shell.in_session(options, ask, options.server)
         if (error := error_of(result)) is not None:
-            raise Refused(_said(error, options))
-    except Refused as why:
+            raise Unavailable(_said(error, options))
+    except Unavailable as why:
         return shell.refused(options, why)
     failed = bool(result.get("isError"))
     try:
@@ -220,10 +220,12 @@ async def _call(
     while task is not None:
         if question := await _question(asked, options.server):
             await asked.call("cancel_task", {"task_id": task})
-            raise Refused(f"server {options.server!r} asks: {question}; only a client can answer")
+            raise Unavailable(
+                f"server {options.server!r} asks: {question}; only a client can answer"
+            )
         if not (left := left_ms()):
             await asked.call("cancel_task", {"task_id": task})
-            raise Refused(f"no answer within {options.timeout:g} s; it is cancelled")
+            raise Unavailable(f"no answer within {options.timeout:g} s; it is cancelled")
         result = await asked.call("get_task_result", {"task_id": task, "timeout_ms": left})
         if (error_of(result) or {}).get("code") != "TOOL_ERR_TIMEOUT":
             return result

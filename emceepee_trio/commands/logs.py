@@ -15,8 +15,8 @@ from ..model.wire import dumps
 from . import status
 from .common import shell
 from .common.output import say
-from .common.remote import Daemon, NoAnswer
-from .common.shell import Asked, Refused, answer
+from .common.remote import NoAnswer, RemoteDaemon
+from .common.shell import Asked, Unavailable, answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.url is None or not _tell_of_sessions(options):
             shell.in_session(options, ask, options.server)
-    except Refused as why:
+    except Unavailable as why:
         return shell.refused(options, why)
     return 0
 
@@ -53,13 +53,13 @@ def _tell_of_sessions(options: argparse.Namespace) -> bool:
     shell.check_alone(options)
     page, before = "/logs", Counter[str]()
     try:
-        daemon = Daemon.find(options.url, options.state_dir)
+        daemon = RemoteDaemon.find(options.url, options.state_dir)
         names = status.ask(daemon, _names)
         if not names:
             return False
         if options.server is not None:
             if options.server not in names:
-                raise Refused(shell.no_server(options.server, names))
+                raise Unavailable(shell.no_server(options.server, names))
             page += f"?server={options.server}"
         while True:
             lines = status.ask(daemon, _lines, page, "logs")
@@ -74,7 +74,7 @@ def _tell_of_sessions(options: argparse.Namespace) -> bool:
             before = now
             time.sleep(shell.PAUSE)
     except NoAnswer as why:
-        raise Refused(str(why)) from None
+        raise Unavailable(str(why)) from None
 
 
 def _names(_: str, said: dict[str, Any]) -> set[str]:

@@ -12,8 +12,8 @@ from typing import Any
 from . import status
 from .common import shell
 from .common.output import say, table
-from .common.remote import Daemon, NoAnswer
-from .common.shell import Asked, Refused, answer
+from .common.remote import NoAnswer, RemoteDaemon
+from .common.shell import Asked, Unavailable, answer
 
 BAD = {"error", "reconnecting", "disconnected"}
 COLUMNS: tuple[str, ...] = ("name", "status", "transport", "target", "last_error")
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
             columns = ("session", *COLUMNS)
         else:
             servers = shell.in_session(options, ask)
-    except Refused as why:
+    except Unavailable as why:
         return shell.refused(options, why)
     if options.json:
         say(json.dumps(servers, indent=2, ensure_ascii=False))
@@ -52,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
 def _of_sessions(options: argparse.Namespace) -> list[dict[str, Any]]:
     shell.check_alone(options)
     try:
-        return status.ask(Daemon.find(options.url, options.state_dir), _servers)
+        return status.ask(RemoteDaemon.find(options.url, options.state_dir), _servers)
     except NoAnswer as why:
-        raise Refused(str(why)) from None
+        raise Unavailable(str(why)) from None
 
 
 def _servers(_: str, said: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ..model.wire import loads
 from .common.options import HOST, add_url_option, default_port
 from .common.output import complain, say, table
-from .common.remote import Daemon, NoAnswer, body_of
+from .common.remote import NoAnswer, RemoteDaemon, body_of
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def tell(options: argparse.Namespace, show: Callable[[str, dict[str, Any]], str]
     """What the daemon says of itself, as *show* puts it."""
     url = options.url or f"http://{HOST}:{default_port()}"
     try:
-        said = ask(Daemon.find(url, options.state_dir), show)
+        said = ask(RemoteDaemon.find(url, options.state_dir), show)
     except NoAnswer as error:
         complain(f"emceepee {options.command}: {error}")
         return 1
@@ -37,7 +37,7 @@ def tell(options: argparse.Namespace, show: Callable[[str, dict[str, Any]], str]
 
 
 def ask(
-    daemon: Daemon,
+    daemon: RemoteDaemon,
     show: Callable[[str, dict[str, Any]], T],
     page: str = "/status",
     key: str = "sessions",

@@ -9,7 +9,7 @@ from typing import Any
 
 from .common import shell
 from .common.output import complain, say, table
-from .common.shell import Asked, Refused, in_words, tools_of
+from .common.shell import Asked, Unavailable, in_words, tools_of
 
 WIDE = 100
 """Characters of a description in a table."""
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         found, errors = shell.in_session(options, ask, server)
-    except Refused as why:
+    except Unavailable as why:
         return shell.refused(options, why)
     if options.json:
         tools = [{"server": name, **tool} for name, each in found.items() for tool in each]

@@ -17,7 +17,7 @@ from .files import (
     parse,
     server_from_arguments,
 )
-from .policy import Allowed, Policy
+from .policy import AllowedProgram, Policy
 from .reference import reference_rst
 from .schema import file_schema
 from .server import ON_DEMAND, OUR_NAME, Lacking, Reconnect, Retry, Server
@@ -28,7 +28,7 @@ __all__ = [
     "ON_DEMAND",
     "OUR_NAME",
     "OWN",
-    "Allowed",
+    "AllowedProgram",
     "Config",
     "ConfigError",
     "ContextIn",

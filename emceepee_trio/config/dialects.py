@@ -113,7 +113,7 @@ and here that may be wrong, but then a call is given too long, and not ended too
 
 
 @attrs.frozen
-class Entry:
+class ServerEntry:
     """A server as it was written, in our words as far as they are other programs'."""
 
     values: dict[str, Any]
@@ -121,10 +121,10 @@ class Entry:
     problems: list[Problem]
 
 
-def translate(written: Mapping[str, Any], path: str, where: str) -> Entry | None:
+def translate(written: Mapping[str, Any], path: str, where: str) -> ServerEntry | None:
     """An entry that stands at *path*, under the key *where*; None if it is about no server."""
     # As in our own classes, null is what a key is that was not given.
-    entry = Entry({key: value for key, value in written.items() if value is not None}, [], [])
+    entry = ServerEntry({key: value for key, value in written.items() if value is not None}, [], [])
     values = entry.values
     if where in _SPARSE and not {ALIASES.get(key, key) for key in values} & {"command", "url"}:
         return None
@@ -163,7 +163,7 @@ def _zed(values: dict[str, Any]) -> None:
             values |= {"command": program} | {str(key): value for key, value in others.items()}
 
 
-def _opencode(entry: Entry, path: str) -> None:
+def _opencode(entry: ServerEntry, path: str) -> None:
     """The whole command line is in ``command``; a time-out is for its list of tools."""
     values = entry.values
     match values.get("command"):
@@ -192,7 +192,7 @@ def _with_our_variables(value: Any) -> Any:
     return re.sub(r"(?<!\$)\{(env:[A-Za-z_][A-Za-z0-9_]*)\}", r"${\1}", value)
 
 
-def _codex(entry: Entry, path: str) -> None:
+def _codex(entry: ServerEntry, path: str) -> None:
     """Names of variables where we have variables, seconds where we have milliseconds."""
     values = entry.values
     headers = values.get("http_headers", values.get("headers", {}))
@@ -233,14 +233,14 @@ def _is_number(value: object) -> bool:
     return is_number and math.isfinite(value)  # type: ignore[arg-type]  # it is one
 
 
-def _drop(entry: Entry, path: str, kind: str, *keys: str) -> None:
+def _drop(entry: ServerEntry, path: str, kind: str, *keys: str) -> None:
     """Keys that others put, or once put, on the wrong kind of server, without any effect."""
     for key in keys:
         if entry.values.pop(key, None):
             entry.warnings.append(f"{join(path, key)}: ignored, the server has a {kind}")
 
 
-def _timeout(entry: Entry, path: str) -> None:
+def _timeout(entry: ServerEntry, path: str) -> None:
     value = entry.values["timeout"]
     if not _is_number(value):
         del entry.values["timeout"]

@@ -24,7 +24,7 @@ from ..sources import Sources, Unreadable
 from .bounds import MAX_CONFIG_BYTES
 from .dialects import ALIASES, IGNORED_AT_TOP, SERVERS, SHARED, translate
 from .ourselves import is_us
-from .policy import Allowed, Policy
+from .policy import AllowedProgram, Policy
 from .roots import resolved
 from .server import Lacking, Server
 from .settings import Config, with_defaults
@@ -383,8 +383,8 @@ def _resolved_policy(policy: Policy, folder: Path, environ: Mapping[str, str]) -
         command = _at_home(words[0], environ)
         return (_from(folder, command) if _is_relative(command) else command, *words[1:])
 
-    def resolved(entry: tuple[str, ...] | Allowed) -> tuple[str, ...] | Allowed:
-        if not isinstance(entry, Allowed):
+    def resolved(entry: tuple[str, ...] | AllowedProgram) -> tuple[str, ...] | AllowedProgram:
+        if not isinstance(entry, AllowedProgram):
             return program(entry)
         cwd = None if entry.cwd is None else _from(folder, _at_home(entry.cwd, environ))
         return attrs.evolve(entry, command=program(entry.command), cwd=cwd)

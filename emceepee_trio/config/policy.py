@@ -38,7 +38,7 @@ _LOADERS = re.compile(
 
 
 @frozen
-class Allowed:
+class AllowedProgram:
     """A program that clients may have started, and what they may say beside its command line."""
 
     command: Annotated[tuple[str, ...], Doc("Its command line, a glob for each word.")]
@@ -76,7 +76,7 @@ class Policy:
         Doc("Start programs. If not given: allow on stdio, loopback and Unix sockets, else deny."),
     ] = None
     spawn_allowlist: Annotated[
-        tuple[tuple[str, ...] | Allowed, ...],
+        tuple[tuple[str, ...] | AllowedProgram, ...],
         Doc(
             "Command lines that may be started; each a list of globs, one for each word, or an "
             "object that says more: see :doc:`policies`."
@@ -100,10 +100,10 @@ class Policy:
     ] = None
 
     @property
-    def allowed(self) -> tuple[Allowed, ...]:
+    def allowed(self) -> tuple[AllowedProgram, ...]:
         """The entries of the allowlist, each as an object."""
         return tuple(
-            entry if isinstance(entry, Allowed) else Allowed(entry)
+            entry if isinstance(entry, AllowedProgram) else AllowedProgram(entry)
             for entry in self.spawn_allowlist
         )
 

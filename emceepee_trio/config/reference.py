@@ -11,7 +11,7 @@ import attrs
 from ..model.json.fields import fields_of
 from ..model.json.problems import bounds
 from ..model.json.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
-from .policy import Allowed, Policy
+from .policy import AllowedProgram, Policy
 from .server import Reconnect, Retry, Server
 from .settings import Config, Defaults, Health, Http, Limits
 
@@ -25,7 +25,7 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("health", Health),
     ("http", Http),
     ("policy", Policy),
-    ("An entry of spawn_allowlist", Allowed),
+    ("An entry of spawn_allowlist", AllowedProgram),
 )
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -19,7 +19,7 @@ from .bounds import MAX_NAME, MAX_URI
 
 
 @frozen
-class Root:
+class Folder:
     """A folder that servers are told of."""
 
     uri: Annotated[str, Most(most_characters=MAX_URI), Doc("A ``file://`` URI, or a folder.")]
@@ -29,7 +29,7 @@ class Root:
         return {"uri": self.uri} | ({} if self.name is None else {"name": self.name})
 
 
-Roots = tuple[str | Root, ...]
+Roots = tuple[str | Folder, ...]
 
 
 def path_of(uri: str) -> str | None:
@@ -46,7 +46,7 @@ def path_of(uri: str) -> str | None:
     return path
 
 
-def is_root(root: str | Root) -> bool:
+def is_root(root: str | Folder) -> bool:
     """Whether it can be meant: a folder, or the URI of one."""
     uri = root if isinstance(root, str) else root.uri
     if "://" in uri:
@@ -60,7 +60,7 @@ def roots_problems(roots: Roots | None) -> Iterator[Problem]:
             yield Problem(join("roots", i), "expected a folder, or a file:// URI of one")
 
 
-def resolved(root: str | Root, folder: Path, environ: Mapping[str, str]) -> Root:
+def resolved(root: str | Folder, folder: Path, environ: Mapping[str, str]) -> Folder:
     """With a URI; a path starts at *folder*, or at home."""
     uri, name = (root, None) if isinstance(root, str) else (root.uri, root.name)
     if "://" not in uri:
@@ -68,32 +68,32 @@ def resolved(root: str | Root, folder: Path, environ: Mapping[str, str]) -> Root
         if home and (uri == "~" or uri.startswith("~/")):
             uri = home + uri[1:]
         uri = Path(os.path.normpath(folder / uri)).as_uri()
-    return Root(str(uri), name)
+    return Folder(str(uri), name)
 
 
-def as_roots(roots: Roots) -> tuple[Root, ...]:
+def as_roots(roots: Roots) -> tuple[Folder, ...]:
     """Each with a URI, where no file says from where paths start."""
     return tuple(
-        root if isinstance(root, Root) and "://" in root.uri else resolved(root, Path.cwd(), {})
+        root if isinstance(root, Folder) and "://" in root.uri else resolved(root, Path.cwd(), {})
         for root in roots
     )
 
 
 def within(
-    asked: Sequence[Root], allowed: Sequence[Root]
-) -> tuple[tuple[Root, ...], tuple[Root, ...]]:
+    asked: Sequence[Folder], allowed: Sequence[Folder]
+) -> tuple[tuple[Folder, ...], tuple[Folder, ...]]:
     """What of *asked* is in *allowed*, spelled anew; and which of them are not, not altogether.
 
     Where something larger is asked for, what is allowed of it is in it. Looks at the disk.
     """
     bases = [(_real(base), base) for base in allowed]
-    found: list[Root] = []
-    beyond: list[Root] = []
+    found: list[Folder] = []
+    beyond: list[Folder] = []
     for root in asked:
         real = _real(root)
         if real is not None and any(_is_in(real, base) for base, _ in bases):
             uri = Path(real).as_uri()
-            found.append(root if root.uri.rstrip("/") == uri else Root(uri, root.name))
+            found.append(root if root.uri.rstrip("/") == uri else Folder(uri, root.name))
             continue
         beyond.append(root)
         if real is not None:
@@ -101,7 +101,7 @@ def within(
     return tuple(dict.fromkeys(found)), tuple(beyond)
 
 
-def _real(root: Root) -> str | None:
+def _real(root: Folder) -> str | None:
     path = path_of(root.uri)
     return None if path is None else os.path.realpath(path)
 

@@ -46,7 +46,7 @@ from ..web.wire import (
     send_json,
     start_events,
 )
-from .handshake.clients import HttpClient, Incarnation
+from .handshake.clients import HandshakeConnection, HttpSession
 from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .handshake.streams import UnknownStream
 from .modern import Modern, names_workspace
@@ -64,7 +64,7 @@ class McpEndpoint:
     manager: SessionManager
     config: Config
     toolbox: Toolbox
-    _clients: dict[str, HttpClient] = attrs.field(factory=dict, init=False)
+    _clients: dict[str, HttpSession] = attrs.field(factory=dict, init=False)
     _modern: Modern = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -142,14 +142,14 @@ class McpEndpoint:
             await self._initialize(first, headers, receive, send, principal)
             return
         client = self._client(headers.get(SESSION_HEADER), principal)
-        incarnation = client.incarnation
-        assert incarnation is not None
+        connection = client.connection
+        assert connection is not None
         _check_version(headers)
-        if isinstance(data, list) and incarnation.version != BATCHES:
+        if isinstance(data, list) and connection.version != BATCHES:
             raise Refused(400, f"batches exist only in protocol version {BATCHES}")
         if any(isinstance(message, JSONRPCRequest) for message in messages):
             client.session.used = True
-        await self._exchange(client, incarnation, messages, receive, send)
+        await self._exchange(client, connection, messages, receive, send)
 
     async def _initialize(
         self,
@@ -172,26 +172,26 @@ class McpEndpoint:
             client = self._client(named, principal)
         else:
             client = await self._new_client(principal, _on_demand(message.params or {}))
-        incarnation = client.incarnate()
+        connection = client.connect()
         latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
         known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-        incarnation.version = asked.protocol_version if known else latest
-        await self._exchange(client, incarnation, [message], receive, send)
+        connection.version = asked.protocol_version if known else latest
+        await self._exchange(client, connection, [message], receive, send)
 
-    async def _new_client(self, principal: str, on_demand: bool) -> HttpClient:
+    async def _new_client(self, principal: str, on_demand: bool) -> HttpSession:
         if self.manager.draining.is_set():
             raise Refused(503, "shutting down")
         session_id = secrets.token_urlsafe(24)
         session = await open_session(self.manager, session_id, principal, on_demand=on_demand)
-        client = self._clients[session.id] = HttpClient(session, self.manager, self.toolbox)
+        client = self._clients[session.id] = HttpSession(session, self.manager, self.toolbox)
         session.at_end(partial(self._forget, client))
         return client
 
-    def _forget(self, client: HttpClient) -> None:
+    def _forget(self, client: HttpSession) -> None:
         del self._clients[client.session.id]
         client.close()
 
-    def _client(self, session_id: str | None, principal: str) -> HttpClient:
+    def _client(self, session_id: str | None, principal: str) -> HttpSession:
         """The client of that session; living, and of that principal."""
         if session_id is None:
             raise Refused(400, "Mcp-Session-Id is missing; initialize first")
@@ -204,8 +204,8 @@ class McpEndpoint:
 
     async def _exchange(
         self,
-        client: HttpClient,
-        incarnation: Incarnation,
+        client: HttpSession,
+        connection: HandshakeConnection,
         messages: list[JSONRPCMessage],
         receive: Receive,
         send: Send,
@@ -213,14 +213,14 @@ class McpEndpoint:
         """Take the messages of a POST and answer on its own stream."""
         named = [(SESSION_HEADER.encode(), client.session.id.encode())]
         if not any(isinstance(message, JSONRPCRequest) for message in messages):
-            incarnation.take(messages, None)
+            connection.take(messages, None)
             await send_bytes(send, 202, headers=named)
             return
-        if (twice := incarnation.duplicates(messages)) is not None:
+        if (twice := connection.duplicates(messages)) is not None:
             raise Refused(400, f"request id {twice!r} is in flight already")
         stream = client.streams.new()
         # No checkpoint since the session was looked up: it lives, and nobody else has that id.
-        incarnation.take(messages, stream)
+        connection.take(messages, stream)
         reader = stream.open_reader()
         try:
             with client.session.busy():
@@ -237,7 +237,7 @@ class McpEndpoint:
                         client.streams.discard(stream)
                     else:
                         await start_events(send, named)
-                        await copy(reader, send, is_primed=incarnation.is_primed)
+                        await copy(reader, send, is_primed=connection.is_primed)
         finally:
             reader.close()
             client.streams.abandon(stream)
@@ -246,8 +246,8 @@ class McpEndpoint:
         if not accepts(headers, SSE):
             raise Refused(406, f"Accept must allow {SSE}")
         client = self._client(headers.get(SESSION_HEADER), principal)
-        incarnation = client.incarnation
-        assert incarnation is not None
+        connection = client.connection
+        assert connection is not None
         _check_version(headers)
         if self.manager.draining.is_set():
             raise Refused(503, "shutting down")
@@ -266,7 +266,7 @@ class McpEndpoint:
                 async with while_connected(receive):
                     named = [(SESSION_HEADER.encode(), client.session.id.encode())]
                     await start_events(send, named)
-                    await copy(reader, send, is_primed=incarnation.is_primed)
+                    await copy(reader, send, is_primed=connection.is_primed)
         finally:
             reader.close()
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import trio
 
-from ..session.buffers import LEVELS, Buffers, Logged, at_least
+from ..session.buffers import LEVELS, Buffers, LogEntry, at_least
 from ..waits.bell import Bell
 
 BACKLOG = 200
@@ -28,7 +28,7 @@ class LogMessages:
 
     _buffers: Buffers
     _wanted: Callable[[str], bool] = attrs.field(factory=lambda: at_least(LEVELS[0]), init=False)
-    _waiting: deque[Logged] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
+    _waiting: deque[LogEntry] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
     _news: Bell = attrs.field(factory=Bell, init=False)
 
     def set_level(self, level: str) -> None:
@@ -45,7 +45,7 @@ class LogMessages:
         finally:
             self._buffers.listeners.remove(self._heard)
 
-    def _heard(self, entry: Logged) -> None:
+    def _heard(self, entry: LogEntry) -> None:
         if entry.source == "protocol" and self._wanted(entry.level):
             self._waiting.append(entry)
             self._news.ring()
@@ -57,7 +57,7 @@ class LogMessages:
             await notify("notifications/message", _params(self._waiting.popleft()))
 
 
-def _params(entry: Logged) -> dict[str, Any]:
+def _params(entry: LogEntry) -> dict[str, Any]:
     return {
         "level": entry.level if entry.level in LEVELS else "info",
         "logger": f"{entry.server}/{entry.logger}" if entry.logger else entry.server,

@@ -54,7 +54,7 @@ from ..model.wire import dumps
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..tools.common.clients import STRANGER, Known, known
+from ..tools.common.clients import STRANGER, KnownClient, known
 from ..tools.common.registry import Request, Tool, Toolbox
 from ..tools.common.response import Reply, error_reply, finish
 from ..waits.firewall import Firewall, begin_lasting
@@ -119,7 +119,7 @@ class Front:
     """Set when what only waits shall return."""
     deliver: Callable[[RequestId, Delivery], None] = lambda _, delivery: delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
-    client: Known = attrs.field(default=STRANGER, init=False)
+    client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
     _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from ..model.text.redact import label
 from .frequency import Often
-from .lines import OURS, JsonLines, Lines, TextLines
+from .lines import OURS, JsonLines, LineFormatter, TextLines
 from .writer import Stderr, Writer
 
 Format = Literal["json", "text"]
@@ -87,7 +87,7 @@ def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Handler(logging.Handler):
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: LineFormatter) -> None:
         super().__init__()
         self.setFormatter(lines)
         self.writer = Writer(STDERR, self.dropped, _often.next_due, self.chores)

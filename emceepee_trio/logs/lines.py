@@ -30,7 +30,7 @@ _NAMES = {
 }
 
 
-class Lines(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """What both styles share. Never fails: a log has no other log to tell of it."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -52,12 +52,12 @@ class Lines(logging.Formatter):
         return cut("".join(traceback.format_exception(error, limit=-FRAMES)), MAX_LOG_TRACEBACK)
 
 
-class JsonLines(Lines):
+class JsonLines(LineFormatter):
     def line(self, fields: dict[str, Any]) -> str:
         return escaped(json.dumps(fields, default=str, ensure_ascii=False))
 
 
-class TextLines(Lines):
+class TextLines(LineFormatter):
     def line(self, fields: dict[str, Any]) -> str:
         head = f"{fields.pop('timestamp')} {fields.pop('level'):5} {escaped(fields.pop('event'))}"
         # The lines of a traceback are indented: none of them looks like one of ours.

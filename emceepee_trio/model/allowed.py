@@ -32,14 +32,14 @@ def _globs(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 @attrs.frozen
-class Allowed:
+class AllowedNames:
     """As `fnmatch.fnmatchcase` would have it, for any of them; compiled once."""
 
     names: frozenset[str] = attrs.field(converter=_names)
     globs: tuple[re.Pattern[str], ...] = attrs.field(converter=_globs)
 
     @classmethod
-    def of(cls, patterns: Iterable[str]) -> Allowed:
+    def of(cls, patterns: Iterable[str]) -> AllowedNames:
         given = tuple(patterns)
         return cls(given, given)
 

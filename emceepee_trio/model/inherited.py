@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from .allowed import Allowed
+from .allowed import AllowedNames
 
 More: TypeAlias = tuple[str, ...] | Literal["all"]
 """Names and globs beside the usual ones."""
@@ -56,8 +56,11 @@ OURS = (
 PUBLISHING = ("UV_PUBLISH_*",)
 """Secrets that nobody needs in order to install."""
 
-_USUAL, _OURS = Allowed.of(USUAL), Allowed.of(OURS)
-_PUBLISHING, _NETWORK = Allowed.of(PUBLISHING), Allowed.of((*PROXIES, *CERTIFICATES, *REGISTRIES))
+_USUAL, _OURS = AllowedNames.of(USUAL), AllowedNames.of(OURS)
+_PUBLISHING, _NETWORK = (
+    AllowedNames.of(PUBLISHING),
+    AllowedNames.of((*PROXIES, *CERTIFICATES, *REGISTRIES)),
+)
 
 
 def is_ours(name: str) -> bool:
@@ -81,7 +84,7 @@ def inherited(
     ours: Mapping[str, str], more: More = (), tokens: Collection[str] = ()
 ) -> dict[str, str]:
     """What a child gets of *ours*: nothing that is one of our *tokens*, whatever its name."""
-    named = Allowed.of(() if more == "all" else more)
+    named = AllowedNames.of(() if more == "all" else more)
     return {
         name: value
         for name, value in ours.items()

@@ -20,7 +20,7 @@ import trio
 from .. import logs
 from ..waits.firewall import Firewall
 from .asgi import App, Message, Scope
-from .http1 import CONTINUE, Answer, BadAnswer, BadRequest, Request, Requests, refusal
+from .http1 import CONTINUE, Answer, BadAnswer, BadRequest, RequestHead, Requests, refusal
 
 SEND_PATIENCE = 30.0
 """Seconds that a piece of an answer may take to be sent; then its reader counts as gone."""
@@ -85,7 +85,7 @@ class Connection:
             with Firewall("connection_crashed"):
                 client, server = self._addresses()
                 while not self.is_last and (request := await self._next()) is not None:
-                    await Exchange(self, request).run(request.scope(client, server))
+                    await HttpExchange(self, request).run(request.scope(client, server))
                     self.enter(Phase.IDLE)
                 await self._hang_up()
         finally:
@@ -101,7 +101,7 @@ class Connection:
             client = None
         return client, self.socket.getsockname()[:2]
 
-    async def _next(self) -> Request | None:
+    async def _next(self) -> RequestHead | None:
         """The next request; None if there is none, or none that could be served."""
         try:
             while (request := self.requests.next()) is None:
@@ -218,10 +218,10 @@ class Connection:
             self._writing.deadline = min(self._writing.deadline, self.end())
 
 
-class Exchange:
+class HttpExchange:
     """One request and its answer: what the app is given."""
 
-    def __init__(self, connection: Connection, request: Request) -> None:
+    def __init__(self, connection: Connection, request: RequestHead) -> None:
         self._connection = connection
         self._requests = connection.requests
         self._answer = Answer(request)

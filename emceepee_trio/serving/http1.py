@@ -80,7 +80,7 @@ class BadAnswer(Exception):
 
 
 @attrs.define(eq=False)
-class Request:
+class RequestHead:
     """A head that was read to its end, and can be read in one way only."""
 
     method: str
@@ -188,7 +188,7 @@ class Requests:
             self._fed = 0
         self._data, self._at = data, 0
 
-    def next(self) -> Request | None:
+    def next(self) -> RequestHead | None:
         """The next one, once its head is whole.
 
         Raises:
@@ -283,9 +283,9 @@ class Requests:
         return begun.start() if begun else len(self._data)
 
 
-def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> Request:
+def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> RequestHead:
     method, version, headers = parser.get_method(), parser.get_http_version(), head.headers
-    request = Request(method.decode(), head.target, version, headers)
+    request = RequestHead(method.decode(), head.target, version, headers)
     # llhttp takes several spaces, no version at all, and that of protocols of others.
     at = raw.find(b"%b %b HTTP/%b\r\n" % (method, head.target, version.encode()))
     # Whoever is asked by another form than a path is a proxy; and a fragment is nobody's business.
@@ -334,7 +334,7 @@ def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> Request:
 class Answer:
     """One answer, from what an app says of it to its bytes; its length is what it says it is."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: RequestHead) -> None:
         self.is_last = request.is_last
         """The connection is closed behind it. To be set before the first piece, if at all."""
         self.has_begun = False

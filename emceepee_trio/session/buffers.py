@@ -24,7 +24,7 @@ SERVERS = 200
 
 
 @attrs.frozen
-class Heard:
+class NotificationEntry:
     """A notification."""
 
     server: str
@@ -40,7 +40,7 @@ class Heard:
         return weigh((self.method, self.params))
 
     @classmethod
-    def of(cls, server: str, method: str, params: Json, timestamp: str) -> Heard:
+    def of(cls, server: str, method: str, params: Json, timestamp: str) -> NotificationEntry:
         heard = cls(server, method, params, timestamp)
         if heard.size <= MAX_NOTIFICATIONS_BYTES:
             return heard
@@ -48,7 +48,7 @@ class Heard:
 
 
 @attrs.frozen
-class Logged:
+class LogEntry:
     """A log entry."""
 
     server: str
@@ -75,7 +75,7 @@ def _fitting(sizes: Iterable[int], room: int) -> int:
     return sum(size <= room for size in accumulate(sizes))
 
 
-def _when(entry: Logged) -> str:
+def _when(entry: LogEntry) -> str:
     return entry.timestamp
 
 
@@ -93,14 +93,14 @@ class Buffers:
     """Kept per server."""
     log_bytes: int
     """Of one entry's data; the rest is cut off, and marked."""
-    listeners: set[Callable[[Logged], None]] = attrs.field(factory=set, init=False)
+    listeners: set[Callable[[LogEntry], None]] = attrs.field(factory=set, init=False)
     """Shown every log entry as it comes."""
-    _heard: dict[str, deque[Heard]] = attrs.field(factory=dict, init=False)
+    _heard: dict[str, deque[NotificationEntry]] = attrs.field(factory=dict, init=False)
     _heard_bytes: Counter[str] = attrs.field(factory=Counter, init=False)
-    _logged: dict[str, deque[Logged]] = attrs.field(factory=dict, init=False)
+    _logged: dict[str, deque[LogEntry]] = attrs.field(factory=dict, init=False)
     _dropped: dict[str, int] = attrs.field(factory=dict, init=False)
 
-    def hear(self, notification: Heard) -> None:
+    def hear(self, notification: NotificationEntry) -> None:
         server = notification.server
         kept, gone = self._of(self._heard, server)
         if gone is not None:
@@ -112,7 +112,7 @@ class Buffers:
         ):
             self._heard_bytes[server] -= kept.popleft().size
 
-    def log(self, entry: Logged) -> None:
+    def log(self, entry: LogEntry) -> None:
         kept, gone = self._of(self._logged, entry.server)
         if gone is not None:
             self._dropped.pop(gone, None)
@@ -136,11 +136,11 @@ class Buffers:
 
     def take_notifications(
         self, server: str | None, limit: int | None, room: int = MAX_LIST_BYTES
-    ) -> list[Heard]:
+    ) -> list[NotificationEntry]:
         """The oldest *limit* for which there is *room*, removed; one in any case."""
         among = self._among(self._heard, server).values()
         in_order = heapq.merge(*among, key=lambda entry: entry.timestamp)
-        found: list[Heard] = []
+        found: list[NotificationEntry] = []
         for notification in islice(in_order, limit):
             room -= notification.size
             if room < 0 and found:
@@ -157,20 +157,20 @@ class Buffers:
 
     def take_logs(
         self,
-        wanted: Callable[[Logged], bool],
+        wanted: Callable[[LogEntry], bool],
         server: str | None,
         limit: int,
         *,
         clear: bool,
         room: int = MAX_LIST_BYTES,
-    ) -> Steps[tuple[list[Logged], int]]:
+    ) -> Steps[tuple[list[LogEntry], int]]:
         """The newest *limit* that are *wanted* and for which there is *room*, oldest first.
 
         And how many older ones are gone.
 
         With *clear*, whatever matched is forgotten, also what did not fit, and is counted as gone.
         """
-        matching: list[list[Logged]] = []
+        matching: list[list[LogEntry]] = []
         for kept in [list(kept) for kept in self._among(self._logged, server).values()]:
             matching.append([entry for entry in kept if wanted(entry)])
             yield
@@ -187,7 +187,7 @@ class Buffers:
                 yield
         return found, dropped
 
-    def _forget(self, entries: list[Logged]) -> None:
+    def _forget(self, entries: list[LogEntry]) -> None:
         """*entries*, of one server, as far as they are still there."""
         kept = self._logged.get(entries[0].server) if entries else None
         if kept is not None:

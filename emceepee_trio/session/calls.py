@@ -53,7 +53,7 @@ class Calls:
     wall: Callable[[], float]
     on_kept: Callable[[float], None]
     """Something is kept until then, on trio's clock."""
-    session: str
+    session_id: str
     journal: Journal = attrs.field(factory=Journal)
     _calls: dict[str, Call] = attrs.field(factory=dict, init=False)
     """In flight, working, and finished but kept; in the order of their making."""
@@ -108,7 +108,7 @@ class Calls:
         self._calls[call.id] = call
         self._in_flight.add(call.id)
         self._args_bytes += size
-        self.journal.note(facts.CallBegun, self.session, call.id, server, tool, bool(args), size)
+        self.journal.note(facts.CallBegun, self.session_id, call.id, server, tool, bool(args), size)
         begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
 
@@ -221,14 +221,14 @@ class Calls:
         )
         self.publish(call.server, events.TaskCreated(call.id, call.tool, task.ttl_ms))
         self.journal.note(
-            facts.CallPromoted, self.session, call.id, call.server, call.tool, task.ttl_ms
+            facts.CallPromoted, self.session_id, call.id, call.server, call.tool, task.ttl_ms
         )
         return task
 
     def sent(self, call: Call) -> None:
         """Its server has it, or is about to."""
         call.waiting_on = "answer"
-        self.journal.note(facts.CallSent, self.session, call.id)
+        self.journal.note(facts.CallSent, self.session_id, call.id)
 
     def _keep(self, call: Call) -> None:
         """Its outcome came in the very tick in which its client stopped waiting for it."""
@@ -274,7 +274,7 @@ class Calls:
                 del self._calls[call.id]
 
     def _wall(self, call: Call, failed: Callable[[str], object] | None = None) -> Firewall:
-        fields = {"session": self.session, "server": call.server, "tool": call.tool}
+        fields = {"session": self.session_id, "server": call.server, "tool": call.tool}
         return Firewall("call_crashed", failed, fields=fields)
 
     def _crashed(self, call: Call, log_id: str) -> None:
@@ -324,7 +324,7 @@ class Calls:
             call.state = step(CALL, call.state, CallState.FAILED if error else CallState.RETURNED)
         self.journal.note(
             facts.CallSettled,
-            self.session,
+            self.session_id,
             call.id,
             call.server,
             call.tool,
@@ -363,7 +363,7 @@ class Calls:
         logs.write(
             level,
             f"task_{fate.value}",
-            session=self.session,
+            session=self.session_id,
             server=call.server,
             tool=call.tool,
             task_id=call.id,
@@ -374,7 +374,7 @@ class Calls:
         """What it has come to, while there is room and time."""
         self._finished[call.id] = call
         self._finished_bytes += call.size
-        self.journal.note(facts.ResultKept, self.session, call.id, call.size)
+        self.journal.note(facts.ResultKept, self.session_id, call.id, call.size)
         self._evict()
         self.on_kept(call.expires)
 
@@ -389,7 +389,7 @@ class Calls:
         task_id, call = self._finished.popitem(last=False)
         self._finished_bytes -= call.size
         del self._calls[task_id]
-        self.journal.note(facts.ResultEvicted, self.session, task_id)
+        self.journal.note(facts.ResultEvicted, self.session_id, task_id)
 
     def _abandon(self, call: Call, reason: str) -> None:
         if self._settle(call, TaskState.CANCELLED, ExecutionFailed(f"cancelled: {reason}")):
@@ -451,7 +451,7 @@ class Calls:
 
     def read(self, call: Call) -> None:
         """Somebody has fetched what it has come to."""
-        self.journal.note(facts.ResultRead, self.session, call.id)
+        self.journal.note(facts.ResultRead, self.session_id, call.id)
 
     def next_due(self) -> float | None:
         oldest = next(iter(self._finished.values()), None)

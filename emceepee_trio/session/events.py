@@ -182,7 +182,7 @@ class Events:
     keep_bytes: int
     keep_for: float
     on_kept: Callable[[float], None]
-    session: str
+    session_id: str
     triggers: Feed[Trigger] = attrs.field(factory=lambda: Feed[Trigger](TRIGGERS), init=False)
     _kept: OrderedDict[str, _Kept] = attrs.field(factory=OrderedDict, init=False)
     _pending: _Pending = attrs.field(factory=_Pending, init=False)
@@ -252,7 +252,7 @@ class Events:
                 "warn",
                 "event_store_eviction",
                 sums={"evicted_count": 1},
-                session=self.session,
+                session=self.session_id,
                 server=kept.event.server,
                 reason=reason,
             )

@@ -105,7 +105,7 @@ class Questions:
     """Whether the client will hear of it."""
     new_id: Callable[[], str]
     wall: Callable[[], float]
-    session: str
+    session_id: str
     heard: Callable[[Question], AbstractContextManager[object]] = lambda question: nullcontext()
     """Entered when the client hears of one, left when that is closed, or its server gone."""
     journal: Journal = attrs.field(factory=Journal)
@@ -152,7 +152,7 @@ class Questions:
         self._open[question.id] = question
         self._bytes += size
         self.journal.note(
-            facts.QuestionOpened, self.session, question.id, kind, server, question.call, size
+            facts.QuestionOpened, self.session_id, question.id, kind, server, question.call, size
         )
         try:
             asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
@@ -160,7 +160,7 @@ class Questions:
             if not self.publish(server, asked(question.id, *told)):
                 self._unheard(question)
                 return question.slot.peek()
-            self.journal.note(facts.QuestionTold, self.session, question.id, kind, server)
+            self.journal.note(facts.QuestionTold, self.session_id, question.id, kind, server)
             with self.heard(question):
                 with trio.move_on_after(self.limits.question_timeout_ms / 1000):
                     await question.slot.wait()
@@ -228,7 +228,7 @@ class Questions:
                 self._in_full.discard(forgotten)
             self.journal.note(
                 facts.QuestionClosed,
-                self.session,
+                self.session_id,
                 question.id,
                 question.kind,
                 question.server,

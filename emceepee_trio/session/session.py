@@ -23,14 +23,14 @@ from ..backend.connections.client import Client
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
-from ..config.roots import Root, as_roots
+from ..config.roots import Folder, as_roots
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
 from ..model.text.redact import label
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
-from .buffers import Buffers, Heard, Logged
+from .buffers import Buffers, LogEntry, NotificationEntry
 from .calls import Calls
 from .events import Events
 from .questions import Questions
@@ -254,7 +254,7 @@ class Session:
         now = timestamp(self.wall())
         told = events.Notification(method[:MAX_SAID], now, None, True)
         with self._wall("notification_crashed", server):
-            heard = Heard.of(server, method, params, now)
+            heard = NotificationEntry.of(server, method, params, now)
             self.buffers.hear(heard)
             if heard.size <= MAX_DELIVERY_BYTES:
                 told = events.Notification(method, now, params)
@@ -270,7 +270,7 @@ class Session:
     ) -> None:
         now = timestamp(self.wall())
         with self._wall("log_crashed", server):
-            self.buffers.log(Logged(server, source, level, logger, data, now))
+            self.buffers.log(LogEntry(server, source, level, logger, data, now))
 
     async def ask(
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
@@ -283,7 +283,7 @@ class Session:
 
     def set_roots(self, roots: Sequence[Mapping[str, Any]]) -> None:
         """From now on backends are told these, or what they may be told of them."""
-        chosen = [Root(root["uri"], root.get("name")) for root in roots]
+        chosen = [Folder(root["uri"], root.get("name")) for root in roots]
         self.choose_roots(self.told_roots.choice(chosen)())
 
     def choose_roots(self, choice: Choice) -> None:
@@ -291,7 +291,7 @@ class Session:
         self.told_roots.choose(choice)
         self.tell_roots()
 
-    def _configured_roots(self) -> Mapping[str, tuple[Root, ...]]:
+    def _configured_roots(self) -> Mapping[str, tuple[Folder, ...]]:
         """Of the servers that have some of their own."""
         return {
             name: as_roots(backend.server.roots)

@@ -11,7 +11,7 @@ import trio
 from ..waits.firewall import PAUSES, Firewall
 
 
-class Kept(Protocol):
+class Sweepable(Protocol):
     """Something that keeps things for a while."""
 
     def next_due(self) -> float | None: ...
@@ -21,7 +21,7 @@ class Kept(Protocol):
 
 @attrs.define(eq=False)
 class Sweeper:
-    keepers: tuple[Kept, ...] = ()
+    keepers: tuple[Sweepable, ...] = ()
     _due: float = attrs.field(default=math.inf, init=False)
     _sooner: trio.Event = attrs.field(factory=trio.Event, init=False)
 

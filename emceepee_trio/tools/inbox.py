@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import trio
 
 from ..config.bounds import MAX_LOGS_RETURNED, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
-from ..config.roots import Root as Folder
+from ..config.roots import Folder
 from ..config.server import A_NAME, FEW
 from ..model.json.fields import Bounds, Doc, Most, Pattern, frozen
 from ..model.json.problems import Problem
 from ..model.states import BackendState
 from ..model.wire import to_snake
-from ..session.buffers import Logged, at_least
+from ..session.buffers import LogEntry, at_least
 from ..waits.slices import in_slices
 from .common.asking import ask
 from .common.registry import ACTS, READS, SETS, NoArguments, Request, tool
@@ -57,7 +57,7 @@ class GetLogs:
 async def get_logs(request: Request, asked: GetLogs) -> Reply:
     is_bad_enough = at_least(asked.level)
 
-    def wanted(entry: Logged) -> bool:
+    def wanted(entry: LogEntry) -> bool:
         return (
             is_bad_enough(entry.level)
             and (asked.sources is None or entry.source in asked.sources)
@@ -81,14 +81,14 @@ async def set_log_level(request: Request, asked: SetLogLevel) -> Reply:
     backend = request.session.backend(asked.server)
     if backend.state is BackendState.IDLE:
         # Nothing logs; it is told as soon as somebody needs it.
-        backend.wishes.log_level = asked.level
+        backend.preferences.log_level = asked.level
         return json_reply({"server": asked.server, "level": asked.level})
     client = await backend.connection()
     if client.negotiated.is_modern:
         client.log_level = asked.level  # goes with every request from now on
     else:
         await ask(request, backend, "logging/setLevel", {"level": asked.level})
-    backend.wishes.log_level = asked.level
+    backend.preferences.log_level = asked.level
     return json_reply({"server": asked.server, "level": asked.level})
 
 

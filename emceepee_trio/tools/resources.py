@@ -113,18 +113,18 @@ def _check_shown(backend: Backend, uri: str) -> None:
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
     _check_shown(backend, asked.uri)
-    if asked.uri not in backend.wishes.subscriptions:
-        if len(backend.wishes.subscriptions) >= MAX_SUBSCRIPTIONS:
+    if asked.uri not in backend.preferences.subscriptions:
+        if len(backend.preferences.subscriptions) >= MAX_SUBSCRIPTIONS:
             raise LimitReached(
                 f"{MAX_SUBSCRIPTIONS} resources of server {asked.server!r} are followed in this "
                 "session; unsubscribe_resource from some of them first"
             )
         # Remembered first, so that a connection made meanwhile restores it.
-        backend.wishes.subscriptions.add(asked.uri)
+        backend.preferences.subscriptions.add(asked.uri)
         try:
             await _follow(request, backend, "resources/subscribe", asked.uri)
         except BaseException:
-            backend.wishes.subscriptions.discard(asked.uri)
+            backend.preferences.subscriptions.discard(asked.uri)
             raise
     return json_reply({"subscribed": asked.uri})
 
@@ -132,9 +132,9 @@ async def subscribe_resource(request: Request, asked: Resource) -> Reply:
 @tool("Undo subscribe_resource.", Resource, ACTS, waits=True)
 async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
-    if asked.uri not in backend.wishes.subscriptions:
+    if asked.uri not in backend.preferences.subscriptions:
         raise NotFound(f"{asked.uri!r} of server {asked.server!r} is not subscribed")
-    backend.wishes.subscriptions.discard(asked.uri)
+    backend.preferences.subscriptions.discard(asked.uri)
     if backend.client is not None:
         await _follow(request, backend, "resources/unsubscribe", asked.uri)
     return json_reply({"unsubscribed": asked.uri})
@@ -158,7 +158,7 @@ async def _follow(request: Request, backend: Backend, method: str, uri: str) -> 
         raise as_tool_error(error, backend.server.name, "subscriptions/listen") from None
     except TimeoutError as error:
         raise TimedOut(str(error)) from None
-    if uri in backend.wishes.subscriptions and uri not in (
+    if uri in backend.preferences.subscriptions and uri not in (
         agreed.get("resourceSubscriptions") or ()
     ):
         raise ExecutionFailed(f"server {backend.server.name!r} does not follow changes of {uri!r}")

@@ -34,7 +34,7 @@ _OURS = __name__.partition(".")[0] + "."
 
 
 @attrs.frozen
-class Step:
+class LongStep:
     """One that took long."""
 
     kind: str
@@ -57,7 +57,7 @@ class Watchdog(Instrument):
     """Seconds, of which the processor spends no more than pass."""
     spent: Callable[[], float]
     """Seconds that the processor has spent on the calling thread."""
-    tell: Callable[[Step], None]
+    tell: Callable[[LongStep], None]
     """Called between two steps."""
     _looked: float = attrs.field(init=False)
     """When we asked what the processor had spent; that in which we are made began unseen."""
@@ -91,11 +91,11 @@ class Watchdog(Instrument):
             if seconds >= self.threshold:
                 self._tell_of(task, seconds)
         while self._collections:
-            self.tell(Step(COLLECTION, COLLECTION, self._collections.pop(), "", ""))
+            self.tell(LongStep(COLLECTION, COLLECTION, self._collections.pop(), "", ""))
 
     def _tell_of(self, task: Task, seconds: float) -> None:
         kind, file = task.coro.__qualname__, task.coro.cr_code.co_filename
-        self.tell(Step(kind, task.name, seconds, _where(task), file))
+        self.tell(LongStep(kind, task.name, seconds, _where(task), file))
 
     @contextmanager
     def collections(self) -> Generator[None]:
@@ -135,7 +135,7 @@ class SlowSteps:
     count: int = attrs.field(default=0, init=False)
     longest: float = attrs.field(default=0.0, init=False)
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: LongStep) -> None:
         self.count += 1
         self.longest = max(self.longest, step.seconds)
         if step.seconds * 1000 >= LONG_STEP_MS:

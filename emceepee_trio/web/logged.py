@@ -13,14 +13,14 @@ from ..model.json.spelling import spell
 from ..model.json.weight import weigh
 from ..model.text.redact import label
 from ..model.wire import to_snake
-from ..session.buffers import Logged
+from ..session.buffers import LogEntry
 from ..session.manager import SessionManager
 from ..waits.slices import in_slices
 
 
 async def logs_of(manager: SessionManager, principal: str | None, server: str | None) -> str:
     """The newest of the sessions of one principal, or of all, oldest first; as JSON."""
-    newest: list[tuple[str, Logged]] = []
+    newest: list[tuple[str, LogEntry]] = []
     for session in manager.sessions(principal):
         kept = session.buffers.take_logs(_any, server, MAX_LOGS_RETURNED, clear=False)
         found, _ = await in_slices(kept)
@@ -36,9 +36,9 @@ async def logs_of(manager: SessionManager, principal: str | None, server: str | 
     return await in_slices(spell({"logs": said[::-1]}))
 
 
-def _any(_: Logged) -> bool:
+def _any(_: LogEntry) -> bool:
     return True
 
 
-def _when(each: tuple[str, Logged]) -> str:
+def _when(each: tuple[str, LogEntry]) -> str:
     return each[1].timestamp

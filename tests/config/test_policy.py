@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emceepee_trio.config import Allowed, Policy
+from emceepee_trio.config import AllowedProgram, Policy
 from reading import read
 
 ANYTHING = (
@@ -54,7 +54,7 @@ def test_an_entry_that_allows_what_it_says_is_not(words: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("name", ["NODE_OPTIONS", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV"])
 def test_a_variable_that_loads_code_is_told(name: str) -> None:
-    policy = Policy("allowlist", (Allowed(("files",), ("TOKEN", name)),))
+    policy = Policy("allowlist", (AllowedProgram(("files",), ("TOKEN", name)),))
     (doubt,) = policy.doubts()
     assert name in doubt.message
 
@@ -64,7 +64,7 @@ def test_programs_and_folders_are_spelled_as_those_of_servers() -> None:
     given = [entry, ["./y", "./z"], ["z", "./*"]]
     loaded = read({"policy": {"spawn": "allowlist", "spawn_allowlist": given}})
     assert loaded.config.policy.spawn_allowlist == (
-        Allowed(("/home/ada/bin/x", "~"), ("A",), "/etc/emceepee/work"),
+        AllowedProgram(("/home/ada/bin/x", "~"), ("A",), "/etc/emceepee/work"),
         ("/etc/emceepee/y", "./z"),
         ("z", "./*"),
     )

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from emceepee_trio.config import (
-    Allowed,
+    AllowedProgram,
     Config,
     Health,
     Http,
@@ -518,7 +518,7 @@ def test_no_secret_is_shown() -> None:
 
 def test_the_reference_has_a_row_for_every_setting() -> None:
     text = reference_rst()
-    for cls in (Config, Server, Retry, Reconnect, Limits, Health, Http, Policy, Allowed):
+    for cls in (Config, Server, Retry, Reconnect, Limits, Health, Http, Policy, AllowedProgram):
         for a in attrs.fields(cls):
             assert f"   * - ``{a.name}``\n" in text
     assert (
@@ -531,7 +531,7 @@ def test_the_reference_has_a_row_for_every_setting() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    for cls in (Server, Retry, Reconnect, Limits, Health, Http, Policy, Allowed):
+    for cls in (Server, Retry, Reconnect, Limits, Health, Http, Policy, AllowedProgram):
         for a in attrs.fields(cls):
             assert a.metadata["doc"].endswith(".")
 

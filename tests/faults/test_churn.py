@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from emceepee_client import write_config
-from emceepee_trio.commands.common.remote import Client, Daemon
+from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from emceepee_trio.config import Config, Server
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from fake_backends import raw, until
@@ -99,11 +99,11 @@ async def test_of_sessions_that_come_and_go_nothing_stays() -> None:
         assert tasks() == before_all
 
 
-def come_and_go_over_http(daemon: Daemon, sessions: range) -> None:
+def come_and_go_over_http(daemon: RemoteDaemon, sessions: range) -> None:
     """Each calls something, begins something that does not end, or only says hello."""
 
     def one(n: int) -> None:
-        with Client.connected(daemon, f"client-{n}") as client:
+        with RemoteSession.connected(daemon, f"client-{n}") as client:
             if n % 5:
                 asked = {"server": "it", "tool": "echo", "args": {"text": "x"}}
                 assert client.call("execute_tool", asked)["content"][0]["text"] == "x"
@@ -119,7 +119,7 @@ def come_and_go_over_http(daemon: Daemon, sessions: range) -> None:
 async def test_of_clients_that_come_and_go_nothing_stays_in_a_daemon(tmp_path: Path) -> None:
     config = write_config(tmp_path, {"it": raw()})
     with trio.fail_after(GUARD), serve(tmp_path, "--config", str(config)) as served:
-        daemon = Daemon.find(served.url, tmp_path)
+        daemon = RemoteDaemon.find(served.url, tmp_path)
 
         def come_and_go(sessions: range) -> None:
             come_and_go_over_http(daemon, sessions)

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 from asgi_client import MODERN, Client, Exchange
 from asgi_world import World, open_world
 from emceepee_trio.front.log_messages import BACKLOG, LogMessages
-from emceepee_trio.session.buffers import Buffers, Logged
+from emceepee_trio.session.buffers import Buffers, LogEntry
 from emceepee_trio.session.session import Session
 
 
@@ -129,7 +129,7 @@ async def test_a_slow_client_gets_the_newest() -> None:
             nursery.start_soon(messages.run, notify, over)
             await wait_all_tasks_blocked()
             for n in range(BACKLOG + 10):
-                buffers.log(Logged("files", "protocol", "info", None, n, "now"))
+                buffers.log(LogEntry("files", "protocol", "info", None, n, "now"))
                 await wait_all_tasks_blocked()
             may_go_on.set()
             await wait_all_tasks_blocked()

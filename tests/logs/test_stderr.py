@@ -16,7 +16,7 @@ import trio
 
 from emceepee_client import COMMAND, GUARD, write_config
 from emceepee_lines import Lines
-from emceepee_trio.commands.common.remote import Client, Daemon
+from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from fake_backends import raw
 from full_pipe import Pipe, full_pipe
 
@@ -105,7 +105,7 @@ def serve(folder: Path, pipe: Pipe) -> Iterator[tuple[subprocess.Popen[bytes], s
 
 def test_serve_answers_and_ends(tmp_path: Path) -> None:
     with full_pipe() as pipe, serve(tmp_path, pipe) as (process, url):
-        with Client.connected(Daemon.find(url, tmp_path), "unread") as client:
+        with RemoteSession.connected(RemoteDaemon.find(url, tmp_path), "unread") as client:
             for tool in ["notify_many", *["rpc_error"] * 20, "echo"]:
                 asked = {"server": "raw", "tool": tool, "args": {"n": FLOOD, "k": 0}}
                 result = client.call("execute_tool", asked)

@@ -19,7 +19,7 @@ from mcp import MCPError
 from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.connections import connect
 from emceepee_trio.backend.connections.client import CHECK, Client
-from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.connections.health import AGAIN
 from emceepee_trio.backend.connections.witness import NotRun
 from emceepee_trio.backend.shared import Shared
@@ -104,7 +104,7 @@ class Supervision(TrioMachine):
         return opened()
 
     @asynccontextmanager
-    async def open_streams(self, server: Server, *_: object) -> AsyncGenerator[Streams]:
+    async def open_streams(self, server: Server, *_: object) -> AsyncGenerator[Transport]:
         mood, self.mood = self.mood, "greets"
         if mood == "hangs":
             await trio.sleep_forever()
@@ -128,7 +128,7 @@ class Supervision(TrioMachine):
         self.backend = Backend(
             server, self.host, Config(), Shared(), "s", time.time, restricted=False, once=once
         )
-        self.backend.wishes.subscriptions.add("x://y")
+        self.backend.preferences.subscriptions.add("x://y")
         self.do_sync(partial(self.nursery.start_soon, self.backend.run))
 
     # -- what happens ------------------------------------------------------------------------

@@ -99,8 +99,8 @@ class Endpoint(TrioMachine):
         async def act() -> tuple[Exchange, Speaker, Stream]:
             exchange = client.request("test/speak", request_id, key=key)
             speaker = await self.mcp.speaker(key)
-            assert client.own.incarnation is not None
-            stream = client.own.incarnation._exchanges[request_id].stream
+            assert client.own.connection is not None
+            stream = client.own.connection._exchanges[request_id].stream
             self.clock.jump(QUICK + 0.001)
             return exchange, speaker, stream
 

@@ -10,7 +10,7 @@ import trio
 
 from echo_app import GET
 from emceepee_trio.serving.asgi import Message, Receive, Scope, Send
-from emceepee_trio.serving.http1 import Answer, BadAnswer, Request, refusal
+from emceepee_trio.serving.http1 import Answer, BadAnswer, RequestHead, refusal
 from raw_http import GUARD, serving
 
 Headers = list[tuple[bytes, bytes]]
@@ -24,7 +24,7 @@ def written(
     method: str = "GET",
     version: str = "1.1",
 ) -> bytes:
-    answer = Answer(Request(method, b"/", version, [], is_last=version == "1.0"))
+    answer = Answer(RequestHead(method, b"/", version, [], is_last=version == "1.0"))
     answer.start(status, headers or [])
     last = len(pieces) - 1
     return b"".join(answer.piece(each, more=n < last) for n, each in enumerate(pieces))

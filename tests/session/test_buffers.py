@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from effort import effort
 from emceepee_trio.model.json.intake import Steps, finished
 from emceepee_trio.model.wire import dumps, timestamp
-from emceepee_trio.session.buffers import LEVELS, SERVERS, Buffers, Heard, Logged, at_least, cut
+from emceepee_trio.session.buffers import (
+    LEVELS,
+    SERVERS,
+    Buffers,
+    LogEntry,
+    NotificationEntry,
+    at_least,
+    cut,
+)
 from strategies import json_values
 
 seconds = count()
@@ -18,15 +26,17 @@ def buffers(notifications: int = 3, logs: int = 3, log_bytes: int = 1000) -> Buf
     return Buffers(notifications, logs, log_bytes)
 
 
-def heard(server: str, method: str = "m") -> Heard:
-    return Heard(server, method, None, timestamp(next(seconds)))
+def heard(server: str, method: str = "m") -> NotificationEntry:
+    return NotificationEntry(server, method, None, timestamp(next(seconds)))
 
 
-def logged(server: str, data: object = "x", level: str = "info", source: str = "stderr") -> Logged:
-    return Logged(server, source, level, None, data, timestamp(next(seconds)))
+def logged(
+    server: str, data: object = "x", level: str = "info", source: str = "stderr"
+) -> LogEntry:
+    return LogEntry(server, source, level, None, data, timestamp(next(seconds)))
 
 
-def everything(_: Logged) -> bool:
+def everything(_: LogEntry) -> bool:
     return True
 
 
@@ -54,7 +64,7 @@ def test_equal_notifications_are_not_one() -> None:
     kept = buffers()
     twice = heard("a")
     kept.hear(twice)
-    kept.hear(Heard("a", "m", None, twice.timestamp))
+    kept.hear(NotificationEntry("a", "m", None, twice.timestamp))
     assert len(kept.take_notifications("a", 1)) == 1
     assert len(kept.take_notifications("a", None)) == 1
 
@@ -68,8 +78,8 @@ def test_of_each_server_the_newest_notifications_are_kept() -> None:
     assert kept.take_notifications(None, None) == [*noise[7:], quiet]
 
 
-def large(server: str, size: int = 300 * 1024) -> Heard:
-    return Heard(server, "m", {"text": "x" * size}, timestamp(next(seconds)))
+def large(server: str, size: int = 300 * 1024) -> NotificationEntry:
+    return NotificationEntry(server, "m", {"text": "x" * size}, timestamp(next(seconds)))
 
 
 def test_large_notifications_make_room_for_newer_ones() -> None:
@@ -217,11 +227,11 @@ def test_however_many_servers_have_said_something_others_have_their_turn() -> No
     for clear in (False, True):
         steps = kept.take_logs(everything, None, 50, clear=clear)
         efforts: list[int] = []
-        found: list[Logged] = []
+        found: list[LogEntry] = []
 
         def step(
-            steps: Steps[tuple[list[Logged], int]] = steps,
-            found: list[Logged] = found,
+            steps: Steps[tuple[list[LogEntry], int]] = steps,
+            found: list[LogEntry] = found,
         ) -> None:
             try:
                 next(steps)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from emceepee_trio.front.handshake.clients import HttpClient
+from emceepee_trio.front.handshake.clients import HttpSession
 from emceepee_trio.front.http import McpEndpoint
 
 T = TypeVar("T")
@@ -292,7 +292,7 @@ class Client:
         return json.loads(answer["result"]["content"][0]["text"])
 
     @property
-    def own(self) -> HttpClient:
+    def own(self) -> HttpSession:
         """What the endpoint has of it."""
         assert self.session is not None
         return self.endpoint._clients[self.session]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import attrs
 
 from asgi_client import Client, Exchange
-from emceepee_trio.backend.comeback import Lost
+from emceepee_trio.backend.reconciliation import LostWork
 from emceepee_trio.config import Server
 from emceepee_trio.model import events
 from emceepee_trio.model.events import Happening
@@ -133,7 +133,7 @@ class Memory:
     server: Server = attrs.field(factory=lambda: Server("memory", command="none"))
     is_modern: bool = False
     capabilities: Mapping[str, Any] = attrs.field(factory=dict)
-    lost_with: Lost = attrs.field(factory=Lost)
+    lost_with: LostWork = attrs.field(factory=LostWork)
 
     @property
     def catalog(self) -> Memory:

@@ -15,7 +15,7 @@ import trio
 
 import scripted_peer
 from emceepee_trio.backend.connections import connect
-from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.config import Server
 from scripted_peer import open_peer
 
@@ -73,7 +73,7 @@ class Peers:
             yield
 
     @asynccontextmanager
-    async def _open_streams(self, server: Server, *_: object) -> AsyncGenerator[Streams]:
+    async def _open_streams(self, server: Server, *_: object) -> AsyncGenerator[Transport]:
         mood, self.mood = self.mood, "greets"
         if mood == "hangs":
             await trio.sleep_forever()

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from emceepee_trio.backend.children import lines
 from emceepee_trio.backend.connections import connect
 from emceepee_trio.backend.connections.callbacks import Callbacks
-from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.connections.messages import parse
 from emceepee_trio.config import Server
 from emceepee_trio.model.json.intake import Measure, finished
@@ -201,14 +201,14 @@ def scripted(play: Play | None = None) -> Generator[Play]:
     @asynccontextmanager
     async def open_streams(
         server: Server, callbacks: Callbacks, _: object, __: str, measure: Measure, ___: bool
-    ) -> AsyncGenerator[Streams]:
+    ) -> AsyncGenerator[Transport]:
         says, reads = anyio.create_memory_object_stream[SessionMessage | Exception](100)
         writes, hears = anyio.create_memory_object_stream[SessionMessage](100)
         peer = _Peer(play, server.name == "bad", callbacks, measure, says, hears)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer.run)
             try:
-                yield Streams(reads, writes)
+                yield Transport(reads, writes)
             finally:
                 for end in (says, reads, writes, hears):
                     end.close()

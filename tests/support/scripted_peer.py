@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from emceepee_trio.backend.children.process import Exit
-from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.http.transport import SESSION_GONE, HttpTransport
 from emceepee_trio.config import Server
 from emceepee_trio.model.json.intake import Measure
@@ -121,7 +121,7 @@ P = TypeVar("P", bound=Peer)
 @asynccontextmanager
 async def open_peer(
     server: Server, pid: int, new: Callable[..., P]
-) -> AsyncGenerator[tuple[P, Streams]]:
+) -> AsyncGenerator[tuple[P, Transport]]:
     """A transport, and who listens at its other end: what *new* makes of the fields of a peer."""
     says, reads = anyio.create_memory_object_stream[Item](1000)
     writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
@@ -135,7 +135,7 @@ async def open_peer(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.listen)
         try:
-            yield peer, Streams(reads, writes, process=child, http=http)  # type: ignore[arg-type]  # a scripted one
+            yield peer, Transport(reads, writes, process=child, http=http)  # type: ignore[arg-type]  # a scripted one
         finally:
             peer.is_open = False
             if child is not None and child.exit is None:

@@ -28,7 +28,7 @@ from typing import Any
 import attrs
 import trio
 
-from emceepee_trio.commands.common.remote import Client, Daemon
+from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from served import serve
 
 Json = dict[str, Any]
@@ -84,7 +84,7 @@ class Seen:
         return self.took is not None and self.tries == 1 and not self.error
 
 
-def look(client: Client, seen: Mapping[str, Seen], since: float) -> bool:
+def look(client: RemoteSession, seen: Mapping[str, Seen], since: float) -> bool:
     """Whether all are there."""
     listed = ask(client, "list_servers", detail="full")["servers"]
     for server in listed:
@@ -99,7 +99,7 @@ def look(client: Client, seen: Mapping[str, Seen], since: float) -> bool:
     return all(known.took is not None for known in seen.values())
 
 
-def ask(client: Client, tool: str, /, **arguments: Any) -> Any:
+def ask(client: RemoteSession, tool: str, /, **arguments: Any) -> Any:
     said = client.call(tool, arguments)["content"][0]["text"]
     return json.loads(said)
 
@@ -111,7 +111,9 @@ def start_all(folder: Path, entries: Mapping[str, Json], environment: Mapping[st
     seen = {name: Seen() for name in entries}
     with serve(folder, "--no-auth", "--config", str(config), **environment) as served:
         began = time.monotonic()
-        with Client.connected(Daemon(served.url.removesuffix("/mcp"), None), "servers") as client:
+        with RemoteSession.connected(
+            RemoteDaemon(served.url.removesuffix("/mcp"), None), "servers"
+        ) as client:
             while not look(client, seen, began) and time.monotonic() < began + LONGEST:
                 time.sleep(0.5)
             for name, known in seen.items():

@@ -34,7 +34,7 @@ import trio
 
 import evil
 from emceepee_client import write_config
-from emceepee_trio.commands.common.remote import Client, Daemon
+from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from fake_backends import demo, raw
 from http_child import HttpChild, free_port, open_http_child
 from served import serve
@@ -90,7 +90,7 @@ class Sample:
 
 @attrs.define(eq=False)
 class Soak:
-    daemon: Daemon
+    daemon: RemoteDaemon
     pid: int
     url: str
     counted: Path
@@ -104,7 +104,7 @@ class Soak:
         dice = random.Random(seed)
         acts = [Soak.evil] if seed % CLIENTS < EVIL_CLIENTS else ACTS
         while not self.is_over.is_set():
-            with Client.connected(self.daemon, f"soak-{seed}") as client:
+            with RemoteSession.connected(self.daemon, f"soak-{seed}") as client:
                 for _ in range(dice.randint(1, 12)):
                     if not self.is_over.is_set():
                         act = dice.choice(acts)
@@ -112,12 +112,12 @@ class Soak:
                         self.done[act.__name__] += 1
             self.done["session"] += 1
 
-    def call(self, client: Client, server: str, tool: str, args: Any, **options: Any) -> Any:
+    def call(self, client: RemoteSession, server: str, tool: str, args: Any, **options: Any) -> Any:
         """What the tool says; None if its server was lost meanwhile."""
         asked = {"server": server, "tool": tool, "args": args, **options}
         return self.ask(client, "execute_tool", **asked)
 
-    def ask(self, client: Client, tool: str, /, **arguments: Any) -> Any:
+    def ask(self, client: RemoteSession, tool: str, /, **arguments: Any) -> Any:
         result = client.call(tool, arguments)
         text = result["content"][0]["text"]
         if not result.get("isError"):
@@ -128,13 +128,13 @@ class Soak:
         self.done[error["code"]] += 1
         return None
 
-    def echo(self, client: Client, dice: random.Random) -> None:
+    def echo(self, client: RemoteSession, dice: random.Random) -> None:
         server = dice.choice(["raw", "demo", "web"])
         secret = str(dice.random())
         said = self.call(client, server, "echo", {"text": secret})
         assert said is None or secret in said, said
 
-    def evil(self, client: Client, dice: random.Random) -> None:
+    def evil(self, client: RemoteSession, dice: random.Random) -> None:
         """Whatever comes of it, something has to come, and soon."""
         server, how = dice.choice(EVIL), dice.choice(evil.ALL)
         asked = {"server": server, "tool": "do", "args": {"how": how}, "timeout_ms": 2000}
@@ -142,15 +142,15 @@ class Soak:
         if dice.random() < 0.3:
             client.call("list_tools", {"server": server})
 
-    def big(self, client: Client, dice: random.Random) -> None:
+    def big(self, client: RemoteSession, dice: random.Random) -> None:
         size = dice.randint(1, 500_000)
         said = self.call(client, "raw", "big", {"size": size})
         assert said is None or len(said) == size
 
-    def flood(self, client: Client, dice: random.Random) -> None:
+    def flood(self, client: RemoteSession, dice: random.Random) -> None:
         self.call(client, "raw", "notify_many", {"n": dice.randint(1, 2000), "k": 1})
 
-    def task(self, client: Client, dice: random.Random) -> None:
+    def task(self, client: RemoteSession, dice: random.Random) -> None:
         args = {"seconds": dice.random()}
         self.call(client, "demo", "slow", args, timeout_ms=0)
         self.call(client, "raw", "never", {}, timeout_ms=0)
@@ -159,25 +159,25 @@ class Soak:
             if dice.random() < 0.7:
                 client.call("cancel_task", {"task_id": task["task_id"]})  # or it is done
 
-    def question(self, client: Client, dice: random.Random) -> None:
+    def question(self, client: RemoteSession, dice: random.Random) -> None:
         self.call(client, "raw", "string_id_question", {}, timeout_ms=0)
         self.ask(client, "await_activity", timeout_ms=500)
         for asked in json.loads(self.ask(client, "get_elicitations"))["elicitations"]:
             answer = {"action": "accept", "content": {"name": "Ada"}}
             client.call("respond_to_elicitation", {"request_id": asked["requestId"], **answer})
 
-    def timer(self, client: Client, dice: random.Random) -> None:
+    def timer(self, client: RemoteSession, dice: random.Random) -> None:
         self.ask(client, "set_timer", duration_ms=dice.choice([100, 3_600_000]), message="m")
         self.ask(client, "await_activity", timeout_ms=200)
 
-    def look(self, client: Client, dice: random.Random) -> None:
+    def look(self, client: RemoteSession, dice: random.Random) -> None:
         for tool in ("list_servers", "list_tools", "list_resources", "get_logs"):
             self.ask(client, tool)
 
-    def reconnect(self, client: Client, dice: random.Random) -> None:
+    def reconnect(self, client: RemoteSession, dice: random.Random) -> None:
         self.ask(client, "reconnect_server", name=dice.choice(["raw", "web"]))
 
-    def crash(self, client: Client, dice: random.Random) -> None:
+    def crash(self, client: RemoteSession, dice: random.Random) -> None:
         """A program of this session dies, in the middle of something."""
         self.call(client, "raw", "never", {}, timeout_ms=0)
         status = json.loads(self.ask(client, "get_server_status", server="raw"))
@@ -185,7 +185,7 @@ class Soak:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process["pid"], signal.SIGKILL)
 
-    def hang_up(self, client: Client, dice: random.Random) -> None:
+    def hang_up(self, client: RemoteSession, dice: random.Random) -> None:
         """A session that nobody ends, and a connection that is closed before its answer."""
         hello = {
             "protocolVersion": "2025-11-25",
@@ -254,7 +254,7 @@ class Soak:
             before = now
 
 
-ACTS: list[Callable[[Soak, Client, random.Random], None]] = [
+ACTS: list[Callable[[Soak, RemoteSession, random.Random], None]] = [
     *[Soak.echo] * 6,
     *[Soak.big, Soak.flood, Soak.task, Soak.question, Soak.timer, Soak.look],
     *[Soak.reconnect, Soak.crash, Soak.hang_up, Soak.evil],
@@ -342,7 +342,7 @@ async def run(minutes: int) -> bool:
             counted = folder / "tasks"
             command = [sys.executable, "-c", WITH_COUNT, str(counted)]
             with serve(folder, "--config", str(path), command=command) as served:
-                daemon = Daemon.find(served.url, folder)
+                daemon = RemoteDaemon.find(served.url, folder)
                 soak = Soak(daemon, served.pid, served.url, counted)
                 print(
                     f"{'round':>6}{'memory MB':>11}{'files':>7}{'processes':>11}{'tasks':>7}"

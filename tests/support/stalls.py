@@ -19,20 +19,20 @@ from trio._core import _run
 from trio.abc import Clock, Instrument
 
 from emceepee_trio.config.bounds import LONG_STEP_MS
-from emceepee_trio.waits.watchdog import COLLECTION, Step, Watchdog
+from emceepee_trio.waits.watchdog import COLLECTION, LongStep, Watchdog
 
 OWN = (str(Path(__file__).parents[1]), str(Path(pytest_trio.__file__).parent))
 """Where the code of a test's own tasks is."""
 
 
-def is_ours(step: Step) -> bool:
+def is_ours(step: LongStep) -> bool:
     return step.kind != COLLECTION and not step.file.startswith(OWN)
 
 
 _excused = False
 """Whether the test that runs now is of a bug that is known: helpers do not know which one it is."""
 
-_stalls: list[Step] = []
+_stalls: list[LongStep] = []
 """Of that test."""
 
 
@@ -40,9 +40,9 @@ _stalls: list[Step] = []
 def every_run_watched(*, excused: bool) -> Generator[None]:
     """While one test runs, which fails at the end of the block; guest runs as well."""
     global _excused, _stalls
-    stalls: list[Step] = []
+    stalls: list[LongStep] = []
 
-    def notice(step: Step) -> None:
+    def notice(step: LongStep) -> None:
         if is_ours(step):
             stalls.append(step)
 
@@ -88,7 +88,7 @@ def steps_measured() -> Generator[Callable[[], float]]:
     """Of the run of trio that we are in: how long the longest step of ours was in the block."""
     longest = 0.0
 
-    def notice(step: Step) -> None:
+    def notice(step: LongStep) -> None:
         nonlocal longest
         if is_ours(step):
             longest = max(longest, step.seconds)

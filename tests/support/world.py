@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from asgi_client import Client, Exchange
-from emceepee_trio.backend.connections.connect import Streams
+from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.config import Server
 from emceepee_trio.model.wire import event_json
 from emceepee_trio.session.session import Session
@@ -108,7 +108,7 @@ class Hosts:
     @asynccontextmanager
     async def open_streams(
         self, server: Server, callbacks: object, shared: object, session: str, *_: object
-    ) -> AsyncGenerator[Streams]:
+    ) -> AsyncGenerator[Transport]:
         mood, self.mood = self.mood, "greets"
         if mood == "hangs":
             await trio.sleep_forever()

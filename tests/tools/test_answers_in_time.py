@@ -6,7 +6,7 @@ import pytest
 
 from emceepee_client import Open
 from emceepee_trio.config import Limits
-from emceepee_trio.tools.common.clients import CLIENTS, STRANGER, Known, known
+from emceepee_trio.tools.common.clients import CLIENTS, STRANGER, KnownClient, known
 from fake_backends import Journal, raw
 from like import Like
 
@@ -68,7 +68,7 @@ def test_most_clients_give_up_after_a_minute() -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_a_known_client_is_held_as_long_as_it_was_seen_to_wait(client: Known) -> None:
+def test_a_known_client_is_held_as_long_as_it_was_seen_to_wait(client: KnownClient) -> None:
     assert known(client.name) is client
     assert client.seen
     assert client.answer_ms(Limits()) == client.patience_ms > 45_000

@@ -12,7 +12,14 @@ import trio.testing
 from emceepee_trio import logs
 from emceepee_trio.config.bounds import LONG_STEP_MS, SLOW_STEP_MS
 from emceepee_trio.logs.frequency import EVERY, Often
-from emceepee_trio.waits.watchdog import COLLECTION, FRESH, SlowSteps, Step, Watchdog, slow_steps
+from emceepee_trio.waits.watchdog import (
+    COLLECTION,
+    FRESH,
+    LongStep,
+    SlowSteps,
+    Watchdog,
+    slow_steps,
+)
 
 
 class Processor:
@@ -38,8 +45,8 @@ class Processor:
 
 
 @contextmanager
-def watched(processor: Processor) -> Generator[list[Step]]:
-    found: list[Step] = []
+def watched(processor: Processor) -> Generator[list[LongStep]]:
+    found: list[LongStep] = []
     watchdog = Watchdog(0.1, processor.clock, processor.spent, found.append)
     trio.lowlevel.add_instrument(watchdog)
     with watchdog.collections():
@@ -169,7 +176,7 @@ def test_slow_ones_are_counted_and_long_ones_are_logged(
     long = LONG_STEP_MS / 1000
 
     def step(seconds: float, task: str = "a") -> None:
-        slow.tell(Step("Link.run", task, seconds, "", ""))
+        slow.tell(LongStep("Link.run", task, seconds, "", ""))
 
     with caplog.at_level(logging.WARNING):
         step(SLOW_STEP_MS / 1000)

@@ -19,7 +19,7 @@ from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from ...errors import ExecutionFailed, InternalError
-from ...model.allowed import Allowed
+from ...model.allowed import AllowedNames
 from ...model.json.weight import weigh
 from ...waits.firewall import Firewall
 from ...waits.slot import Slot
@@ -85,8 +85,8 @@ class Catalog:
     denied_tools: tuple[str, ...] = ()
     on_list: Callable[[List, Entries, int], None] = lambda name, entries, size: None
     """Told of each list that has come as a whole, and of about how many bytes it has."""
-    _allowed: Allowed | None = attrs.field(init=False)
-    _denied: Allowed = attrs.field(init=False)
+    _allowed: AllowedNames | None = attrs.field(init=False)
+    _denied: AllowedNames = attrs.field(init=False)
     _kept: dict[List, Entries] = attrs.field(factory=dict, init=False)
     _fresh: dict[str, float] = attrs.field(factory=dict, init=False)
     """Until when each is, on trio's clock."""
@@ -94,12 +94,12 @@ class Catalog:
     """Lists that are being fetched, of which no change has been told since."""
 
     @_allowed.default
-    def _compiled(self) -> Allowed | None:
-        return None if self.allowed_tools is None else Allowed.of(self.allowed_tools)
+    def _compiled(self) -> AllowedNames | None:
+        return None if self.allowed_tools is None else AllowedNames.of(self.allowed_tools)
 
     @_denied.default
-    def _compiled_denied(self) -> Allowed:
-        return Allowed.of(self.denied_tools)
+    def _compiled_denied(self) -> AllowedNames:
+        return AllowedNames.of(self.denied_tools)
 
     def stale(self, name: str) -> None:
         """The backend says that this list has changed."""

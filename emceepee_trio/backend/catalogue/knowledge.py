@@ -20,7 +20,7 @@ from ...model.json.weight import weigh
 from ..connections.callbacks import LIST_CHANGED
 from ..connections.client import Client, Negotiated
 from .catalog import SOURCES, Entries, List
-from .memory import Known, Memory, Remembered
+from .memory import KnownServer, Memory, Remembered
 
 if TYPE_CHECKING:
     from ..backend import Backend
@@ -76,7 +76,7 @@ class Knowledge:
         self._keep()
 
     async def learn(self, client: Client, is_first: bool) -> None:
-        """Look at what there is, and tell what has changed, unless a comeback does."""
+        """Look at what there is, and tell what has changed, unless a reconciliation does."""
         wanted = SOURCES if self._memory is not None else self._told if is_first else ()
         if not wanted:
             return
@@ -128,7 +128,7 @@ class Knowledge:
         said = (agreed.capabilities, agreed.server_info, agreed.instructions)
         size = weigh(said) + sum(each.size for each in self.lists.values())
         private = (*server.env.values(), *server.headers.values())
-        known = Known(agreed, dict(self.lists), self._connected_at, size, private)
+        known = KnownServer(agreed, dict(self.lists), self._connected_at, size, private)
         memory.learn(self._name, known, server.name)
 
     def forget(self) -> None:

@@ -47,7 +47,7 @@ class Remembered:
 
 
 @attrs.frozen
-class Known:
+class KnownServer:
     """One server."""
 
     negotiated: Negotiated
@@ -67,7 +67,7 @@ class Memory:
     """Of the hashes; who has it can tell whether a guess is right."""
     changed: Callable[[str], None] = lambda name: None
     """Told of an entry that has come, has changed or has gone."""
-    _known: OrderedDict[str, Known] = attrs.field(factory=OrderedDict, init=False)
+    _known: OrderedDict[str, KnownServer] = attrs.field(factory=OrderedDict, init=False)
     """The one that was not wanted for the longest is first."""
     _size: int = attrs.field(default=0, init=False)
 
@@ -93,17 +93,17 @@ class Memory:
     def __len__(self) -> int:
         return len(self._known)
 
-    def recall(self, name: str) -> Known | None:
+    def recall(self, name: str) -> KnownServer | None:
         known = self._known.get(name)
         if known is None or self.is_old(known):
             return None
         self._known.move_to_end(name)
         return known
 
-    def is_old(self, known: Known) -> bool:
+    def is_old(self, known: KnownServer) -> bool:
         return self.wall() - known.at > KEPT
 
-    def learn(self, name: str, known: Known, server: str) -> None:
+    def learn(self, name: str, known: KnownServer, server: str) -> None:
         """*server* is how it is called in the log."""
         if known.size > ONE:
             logs.write("warn", "catalogue_too_large", server=server, bytes=known.size, most=ONE)
@@ -112,7 +112,7 @@ class Memory:
             self.put(name, known)
             self.changed(name)
 
-    def put(self, name: str, known: Known) -> None:
+    def put(self, name: str, known: KnownServer) -> None:
         """As the newest."""
         self._drop(name)
         self._known[name] = known
@@ -130,6 +130,6 @@ class Memory:
             self._size -= known.size
         return known is not None
 
-    def get(self, name: str) -> Known | None:
+    def get(self, name: str) -> KnownServer | None:
         """However old."""
         return self._known.get(name)

@@ -28,7 +28,7 @@ from ...waits.firewall import Firewall, begin_lasting
 from ..connections.client import Negotiated
 from ..connections.turns import Turns
 from .catalog import SOURCES
-from .memory import ENTRIES, ONE, SIZE, Known, Memory, Remembered
+from .memory import ENTRIES, ONE, SIZE, KnownServer, Memory, Remembered
 
 VERSION = 1
 FOLDER = "catalogue"
@@ -113,7 +113,7 @@ class Shelf:
             with suppress(FileExistsError):  # another daemon was first
                 self._write(path, secrets.token_hex(KEY_BYTES) + "\n", replace=False)
 
-    def _read(self, path: Path) -> Known | None:
+    def _read(self, path: Path) -> KnownServer | None:
         try:
             content = _content(path, LONGEST)
             said = loads(content.decode("utf-8", "surrogatepass"))
@@ -230,7 +230,7 @@ def _is_in(text: str, value: str) -> bool:
     return any(each in text for each in spelled)
 
 
-def _to_json(known: Known) -> dict[str, Any]:
+def _to_json(known: KnownServer) -> dict[str, Any]:
     agreed = known.negotiated
     return {
         "version": VERSION,
@@ -246,7 +246,7 @@ def _to_json(known: Known) -> dict[str, Any]:
     }
 
 
-def _known(said: Any, size: int) -> Known:
+def _known(said: Any, size: int) -> KnownServer:
     """Raises `_Broken` if it is of another shape."""
     try:
         agreed = Negotiated(
@@ -260,7 +260,7 @@ def _known(said: Any, size: int) -> Known:
         at = _number(said["at"])
     except (KeyError, TypeError) as error:
         raise _Broken(f"not of the expected shape ({type(error).__name__}: {error})") from None
-    return Known(agreed, lists, at, size)
+    return KnownServer(agreed, lists, at, size)
 
 
 def _remembered(said: Any) -> Remembered:

@@ -49,7 +49,7 @@ cut off."""
 
 
 @attrs.frozen
-class Streams:
+class Transport:
     """A transport, ready for a dispatcher."""
 
     reads: Any
@@ -76,7 +76,7 @@ async def open_client(
     *,
     measure: Measure,
     restricted: bool,
-    on_streams: Callable[[Streams], None],
+    on_streams: Callable[[Transport], None],
 ) -> AsyncGenerator[Client]:
     """Connect, negotiate, yield the client, close.
 
@@ -89,7 +89,7 @@ async def open_client(
         MCPError: the server refused.
     """
 
-    def open_streams() -> AbstractAsyncContextManager[Streams]:
+    def open_streams() -> AbstractAsyncContextManager[Transport]:
         return _open_streams(server, callbacks, shared, session, measure, restricted)
 
     key = _reached_by(server)
@@ -129,10 +129,10 @@ def _reached_by(server: Server) -> tuple[str | None, ...]:
 
 @asynccontextmanager
 async def _open_connection(
-    open_streams: Callable[[], AbstractAsyncContextManager[Streams]],
+    open_streams: Callable[[], AbstractAsyncContextManager[Transport]],
     callbacks: Callbacks,
     era: Era | None,
-    on_streams: Callable[[Streams], None],
+    on_streams: Callable[[Transport], None],
 ) -> AsyncGenerator[Client]:
     over = callbacks.renew()
     async with open_streams() as streams:
@@ -177,7 +177,7 @@ async def _open_streams(
     session: str,
     measure: Measure,
     restricted: bool,
-) -> AsyncGenerator[Streams]:
+) -> AsyncGenerator[Transport]:
     if server.transport == "stdio":
         environment = child_environment(server, tokens=shared.tokens)
         command = command_line(server, environment)
@@ -192,11 +192,11 @@ async def _open_streams(
                 on_noise=callbacks.made_noise,
                 reaper=shared.reaper,
             ) as process:
-                yield Streams(process.reads, process.writes, process, environment=environment)
+                yield Transport(process.reads, process.writes, process, environment=environment)
     else:
         opened = open_http(server, session, measure, restricted=restricted)
         async with opened as (reads, writes, http):
-            yield Streams(reads, writes, http=http)
+            yield Transport(reads, writes, http=http)
 
 
 @attrs.define(eq=False)

@@ -16,9 +16,9 @@ from ...config import Server
 from ...errors import ConnectFailed, Denied, LimitReached, ToolError
 from ...model.inherited import of_network
 from ...model.text.last_words import is_of_network, last_words
-from ..http.network import Refused
+from ..http.network import Forbidden
 from ..http.transport import describe
-from .connect import Streams
+from .connect import Transport
 from .witness import Unanswered
 
 NOT_A_BUG = (
@@ -83,7 +83,7 @@ class Failure:
 
 def explain(
     server: Server,
-    streams: Streams | None,
+    streams: Transport | None,
     stderr: Iterable[str],
     group: BaseExceptionGroup[Exception] | None,
     worked_for: float | None = None,
@@ -124,7 +124,7 @@ def explain(
         if worked_for is not None:
             within = f"{worked_for:.0f} s, though it still works"
         return Failure(f"no answer within {within}{said}", details)
-    if isinstance(error, Refused):
+    if isinstance(error, Forbidden):
         return Failure(str(error), details, final=True, kind=Denied)
     if isinstance(error, LimitReached):
         return Failure(error.message, details, kind=LimitReached)

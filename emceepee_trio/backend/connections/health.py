@@ -29,7 +29,7 @@ MISSES = 3
 
 
 @attrs.define(eq=False)
-class Health:
+class HealthCheck:
     """Of one backend; :meth:`watch` lives as long as a connection."""
 
     interval: float

@@ -24,7 +24,7 @@ class TooLong(Exception):
 
 
 @attrs.frozen
-class Event:
+class ServerSentEvent:
     kind: str = "message"
     data: bytes = b""
     head: bytes = b""
@@ -44,7 +44,7 @@ class EventStream:
     _head: bytes = attrs.field(default=b"", init=False)
     _size: int = attrs.field(default=0, init=False)
 
-    def feed(self, chunk: bytes) -> Iterator[Event | None]:
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent | None]:
         """The events that end in *chunk*; ``None`` ends a step.
 
         Raises:
@@ -73,8 +73,8 @@ class EventStream:
         if self._size + more > self._limit:
             raise TooLong
 
-    def _take_event(self) -> Event | None:
-        event = Event(self._kind or "message", b"\n".join(self._data), self._head)
+    def _take_event(self) -> ServerSentEvent | None:
+        event = ServerSentEvent(self._kind or "message", b"\n".join(self._data), self._head)
         is_one = bool(self._data or self._head)
         self._kind, self._data, self._head, self._size = "", [], b"", 0
         return event if is_one else None

@@ -25,7 +25,7 @@ NEXT = 1.0
 has IPv6 addresses can be reached by them."""
 
 
-class Refused(httpx2.ConnectError):
+class Forbidden(httpx2.ConnectError):
     """All that a name stands for is forbidden; nothing was sent there."""
 
 
@@ -81,7 +81,7 @@ async def _resolve(host: str, port: int) -> list[str]:
     if not allowed:
         first = addresses[0]
         leads = "is" if str(first) == host else f"leads to {first},"
-        raise Refused(f"policy.network is restricted and {host} {leads} {objection(first)}")
+        raise Forbidden(f"policy.network is restricted and {host} {leads} {objection(first)}")
     return allowed
 
 

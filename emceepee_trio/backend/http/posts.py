@@ -29,7 +29,7 @@ from mcp_types import (
 from ...model.json.intake import Measure
 from ...waits.slices import in_slices
 from ..connections.messages import Said, note, parse
-from .event_stream import Event, EventStream, TooLong
+from .event_stream import EventStream, ServerSentEvent, TooLong
 from .pace import Pace
 
 NOTICE_PATIENCE = 5.0
@@ -162,7 +162,7 @@ class Body(httpx2.AsyncByteStream):
     """So far."""
     _stream: EventStream = attrs.field(init=False)
     _is_told: bool = attrs.field(default=False, init=False)
-    _events: Iterator[Event | None] = attrs.field(factory=lambda: iter(()), init=False)
+    _events: Iterator[ServerSentEvent | None] = attrs.field(factory=lambda: iter(()), init=False)
     """Of the last chunk, that are not handed on yet."""
 
     def __attrs_post_init__(self) -> None:
@@ -220,7 +220,7 @@ class Body(httpx2.AsyncByteStream):
         except TooLong:
             raise self._too_long() from None
 
-    async def _take(self, event: Event) -> bytes:
+    async def _take(self, event: ServerSentEvent) -> bytes:
         """What the SDK is told of it."""
         if event.kind == "endpoint":
             lines = b"".join(b"data: " + line + b"\n" for line in event.data.split(b"\n"))

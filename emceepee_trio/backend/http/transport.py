@@ -30,7 +30,7 @@ from ...waits.slices import in_slices
 from ..connections.messages import dump, long_part
 from ..connections.sdk import is_followed, unheard
 from .cookies import FewCookies
-from .network import Refused, RestrictedTransport
+from .network import Forbidden, RestrictedTransport
 from .pace import Pace
 from .posts import NOTICE_PATIENCE, Body, Ended, Kind, Post, as_post, posting
 
@@ -184,7 +184,7 @@ class HttpTransport:
 
 def describe(error: httpx2.HTTPError, server: Server) -> str:
     """In our words: those of the library may quote the URL, and with it a secret."""
-    if isinstance(error, Ended | Refused):
+    if isinstance(error, Ended | Forbidden):
         return str(error)
     if isinstance(error, httpx2.HTTPStatusError):
         return f"{server.target} answered {error.response.status_code}"

@@ -40,13 +40,13 @@ class NoAnswer(Exception):
 
 
 @attrs.frozen
-class Daemon:
+class RemoteDaemon:
     url: str
     """Its address, or that of any page of it; or unix:PATH."""
     _token: str | None = attrs.field(repr=False)
 
     @classmethod
-    def find(cls, url: str, state: Path | None) -> Daemon:
+    def find(cls, url: str, state: Path | None) -> RemoteDaemon:
         """With the token of the environment or of the state directory, if there is one.
 
         Raises:
@@ -153,15 +153,17 @@ class _UnixConnection(HTTPConnection):
 
 
 @attrs.frozen
-class Client:
+class RemoteSession:
     """A session of our own on a daemon, in which one request is asked after the other."""
 
-    _daemon: Daemon
+    _daemon: RemoteDaemon
     _headers: Mapping[str, str]
 
     @classmethod
     @contextmanager
-    def connected(cls, daemon: Daemon, name: str, *, on_demand: bool = False) -> Generator[Client]:
+    def connected(
+        cls, daemon: RemoteDaemon, name: str, *, on_demand: bool = False
+    ) -> Generator[RemoteSession]:
         """The session ends with the block; *on_demand*: it starts only what it asks.
 
         Raises:
@@ -216,7 +218,7 @@ def _message(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-def _answer(daemon: Daemon, response: HTTPResponse) -> dict[str, Any]:
+def _answer(daemon: RemoteDaemon, response: HTTPResponse) -> dict[str, Any]:
     """The answer in a response, which is JSON or a stream of messages."""
     if response.headers.get_content_type() == "text/event-stream":
         messages: Iterable[bytes] = _messages(response)
@@ -250,7 +252,7 @@ def _messages(response: HTTPResponse) -> Generator[bytes]:
             size = 0
 
 
-def _refused(daemon: Daemon, response: HTTPResponse, answer: Mapping[str, Any]) -> NoAnswer:
+def _refused(daemon: RemoteDaemon, response: HTTPResponse, answer: Mapping[str, Any]) -> NoAnswer:
     error = answer.get("error")
     if not isinstance(error, dict):
         return daemon.stranger(response)

@@ -20,7 +20,7 @@ from ...model.json.problems import did_you_mean
 from .configuration import read_config
 from .options import Usage, add_config_options, add_log_options, add_state_option
 from .output import complain
-from .remote import Client, Daemon, NoAnswer
+from .remote import NoAnswer, RemoteDaemon, RemoteSession
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ PAUSE = 0.5
 """Seconds between two looks at logs."""
 
 
-class Refused(Exception):
+class Unavailable(Exception):
     """What was asked for is not to be had; says why, in one line."""
 
 
@@ -88,12 +88,12 @@ def in_session(
         return trio.run(_in_own, _only(config, server), ask)
     check_alone(options)
     try:
-        daemon = Daemon.find(options.url, options.state_dir)
+        daemon = RemoteDaemon.find(options.url, options.state_dir)
         who = f"emceepee {options.command}"
-        with Client.connected(daemon, who, on_demand=server is not None) as client:
+        with RemoteSession.connected(daemon, who, on_demand=server is not None) as client:
             return _at_once(ask(_Remote(client)))
     except NoAnswer as error:
-        raise Refused(str(error)) from None
+        raise Unavailable(str(error)) from None
 
 
 def check_alone(options: argparse.Namespace) -> None:
@@ -107,7 +107,7 @@ def _only(config: Config, server: str | None) -> Config:
         return config
     names = [each.name for each in config.servers]
     if server not in names:
-        raise Refused(no_server(server, names))
+        raise Unavailable(no_server(server, names))
     return attrs.evolve(config, servers=tuple(s for s in config.servers if s.name == server))
 
 
@@ -120,11 +120,11 @@ def no_server(name: str, names: Iterable[str]) -> str:
 async def _in_own(config: Config, ask: Callable[[Asked], Awaitable[T]]) -> T:
     from .own import open_own
 
-    refused: Refused | None = None
+    refused: Unavailable | None = None
     async with open_own(config) as own:
         try:
             return await ask(own)
-        except Refused as why:
+        except Unavailable as why:
             refused = why  # alone, and not in the groups of the nurseries in there
     assert refused is not None
     raise refused
@@ -141,7 +141,7 @@ def _at_once(steps: Coroutine[Any, Any, T]) -> T:
 
 @attrs.frozen
 class _Remote:
-    _client: Client
+    _client: RemoteSession
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         result = self._client.call(tool, arguments)
@@ -192,7 +192,7 @@ def answer(result: Mapping[str, Any]) -> dict[str, Any]:
         Refused: an error.
     """
     if (error := error_of(result)) is not None:
-        raise Refused(in_words(error))
+        raise Unavailable(in_words(error))
     content = result.get("content")
     return json_of(content[0]) if isinstance(content, list) and content else {}
 
@@ -231,6 +231,6 @@ async def tools_of(asked: Asked, **which: str) -> tuple[dict[str, list[Any]], li
         cursor = {"cursor": said["cursor"]}
 
 
-def refused(options: argparse.Namespace, why: Refused) -> int:
+def refused(options: argparse.Namespace, why: Unavailable) -> int:
     complain(f"emceepee {options.command}: {why}")
     return 1

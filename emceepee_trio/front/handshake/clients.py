@@ -1,9 +1,9 @@
 """A client of the handshake era over HTTP: its streams, and the connection it speaks on now.
 
-`initialize` opens an :class:`Incarnation`, a dispatcher of its own on the client's session; it runs
-in the session, so that connections may come and go. A client that lost its streams initializes
-again with the id of its session: a new incarnation takes over, the calls of the old one become
-tasks, and what was unread moves to the standalone stream.
+`initialize` opens a :class:`HandshakeConnection`, a dispatcher of its own on the client's session;
+it runs in the session, so that those of HTTP may come and go. A client that lost its streams
+initializes again with the id of its session: a new connection takes over, the calls of the old one
+become tasks, and what was unread moves to the standalone stream.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Exchange:
 
 
 @attrs.define(eq=False)
-class Incarnation:
+class HandshakeConnection:
     """One `initialize` and what follows, on one dispatcher."""
 
     front: Front
     streams: Streams
     version: str = attrs.field(default="", init=False)
     _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)
-    """By the ids of their requests, in which "1" is 1. No answer of an earlier incarnation meets a
+    """By the ids of their requests, in which "1" is 1. No answer of an earlier connection meets a
     request of this one, and no two of one id are under way at once."""
     _pipe: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
         factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False
@@ -296,10 +296,10 @@ class Incarnation:
 class _Outgoing:
     """What the dispatcher takes for a write stream."""
 
-    _incarnation: Incarnation
+    _connection: HandshakeConnection
 
     async def send(self, item: SessionMessage) -> None:
-        await self._incarnation.say(item)
+        await self._connection.say(item)
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -312,14 +312,14 @@ class _Outgoing:
 
 
 @attrs.define(eq=False)
-class HttpClient:
+class HttpSession:
     """What HTTP adds to a session."""
 
     session: Session
     manager: SessionManager
     toolbox: Toolbox
     streams: Streams = attrs.field(init=False)
-    incarnation: Incarnation | None = attrs.field(default=None, init=False)
+    connection: HandshakeConnection | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         sweeper = self.session.sweeper
@@ -328,16 +328,16 @@ class HttpClient:
 
     def close(self) -> None:
         """The session has ended."""
-        if self.incarnation is not None:
-            self.incarnation.close()
+        if self.connection is not None:
+            self.connection.close()
         self.streams.finish(self.streams.standalone)
 
-    def incarnate(self) -> Incarnation:
+    def connect(self) -> HandshakeConnection:
         """A new connection of the client; an earlier one ends."""
-        if self.incarnation is not None:
-            self.incarnation.end()
+        if self.connection is not None:
+            self.connection.end()
         front = Front(self.session, self.manager, self.toolbox)
-        self.incarnation = Incarnation(front, self.streams)
-        front.deliver = self.incarnation.carry
-        self.incarnation.begin(self.session)
-        return self.incarnation
+        self.connection = HandshakeConnection(front, self.streams)
+        front.deliver = self.connection.carry
+        self.connection.begin(self.session)
+        return self.connection

@@ -16,7 +16,7 @@ from ...model.json.intake import finished
 from ...serving.asgi import Receive, Send
 from ...waits.slices import in_slices
 from ...web.wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, event, send_event
-from .stream import Entry, Reader, Stream
+from .stream import Stream, StreamEntry, StreamReader
 
 QUICK = 0.02
 """Seconds in which an answer may come to be sent as JSON instead of a stream."""
@@ -26,7 +26,7 @@ RETRY_MS = 1000
 """What clients are told to wait before they come back to a stream."""
 
 
-async def copy(reader: Reader, send: Send, *, is_primed: bool) -> None:
+async def copy(reader: StreamReader, send: Send, *, is_primed: bool) -> None:
     """Write what the reader finds, until there is no more."""
     stream = reader.stream
     if is_primed:
@@ -51,7 +51,7 @@ async def copy(reader: Reader, send: Send, *, is_primed: bool) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def hand_over(entry: Entry, write: Callable[[], Awaitable[None]]) -> None:
+async def hand_over(entry: StreamEntry, write: Callable[[], Awaitable[None]]) -> None:
     """Write an entry, unless the client is known to be gone."""
     await trio.lowlevel.checkpoint_if_cancelled()
     # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
@@ -60,7 +60,7 @@ async def hand_over(entry: Entry, write: Callable[[], Awaitable[None]]) -> None:
         await write()
 
 
-async def quick_answer(stream: Stream) -> Entry | None:
+async def quick_answer(stream: Stream) -> StreamEntry | None:
     """The answer, if it comes quickly and alone."""
     with trio.move_on_after(QUICK):
         while not stream.is_finished:
@@ -71,7 +71,7 @@ async def quick_answer(stream: Stream) -> Entry | None:
     return None
 
 
-async def is_still_there(reader: Reader) -> bool:
+async def is_still_there(reader: StreamReader) -> bool:
     """Whether it is to be written to, after the server could say that its client is gone.
 
     To be asked inside :func:`while_connected`, which costs as much as all the rest of a quick

@@ -23,7 +23,7 @@ READ, UNREAD, ANSWER = range(3)
 
 
 @attrs.define(eq=False)
-class Entry:
+class StreamEntry:
     number: int
     data: str
     is_answer: bool
@@ -56,8 +56,8 @@ class Stream:
     id: str
     _freed: Callable[[Stream], None]
     """To be called when an entry may go that had to be kept before."""
-    entries: deque[Entry] = attrs.field(factory=deque, init=False)
-    telling: dict[int, Entry] = attrs.field(factory=dict, init=False)
+    entries: deque[StreamEntry] = attrs.field(factory=deque, init=False)
+    telling: dict[int, StreamEntry] = attrs.field(factory=dict, init=False)
     """Those that tell of events, by their numbers: few, as only answers do."""
     last: int = attrs.field(default=0, init=False)
     taken: int = attrs.field(default=0, init=False)
@@ -100,7 +100,7 @@ class Stream:
         """Whether there are events that may go back."""
         return any(entry.delivery is not None for entry in self.telling.values())
 
-    def after(self, number: int) -> Entry | None:
+    def after(self, number: int) -> StreamEntry | None:
         """The first entry behind that one."""
         if not self.entries or self.entries[-1].number <= number:
             return None
@@ -109,7 +109,7 @@ class Stream:
     def event_id(self, number: int) -> str:
         return f"{self.id}.{number}"
 
-    def open_reader(self) -> Reader:
+    def open_reader(self) -> StreamReader:
         """Read on behind what has been taken; an older reader ends.
 
         The older one is not waited for: it may sit in a write that nothing can interrupt.
@@ -118,7 +118,7 @@ class Stream:
         self._live = True
         self.behind_since = trio.current_time()
         self.news.ring()
-        return Reader(self, self.taken, self._generation)
+        return StreamReader(self, self.taken, self._generation)
 
     def drop_reader(self) -> None:
         self._generation += 1
@@ -146,12 +146,12 @@ class Stream:
         return len(gone) - max(0, elsewhere)
 
 
-def _number(entry: Entry) -> int:
+def _number(entry: StreamEntry) -> int:
     return entry.number
 
 
 @attrs.define(eq=False)
-class Reader:
+class StreamReader:
     """One connection's place in a log."""
 
     stream: Stream
@@ -162,7 +162,7 @@ class Reader:
     def is_current(self) -> bool:
         return self._generation == self.stream._generation
 
-    async def next(self) -> Entry | None:
+    async def next(self) -> StreamEntry | None:
         """What comes after the cursor; None when there will be nothing more for this reader."""
         await trio.lowlevel.checkpoint()
         while self.is_current:
@@ -174,7 +174,7 @@ class Reader:
             await self.stream.news.wait()
         return None
 
-    def took(self, entry: Entry) -> None:
+    def took(self, entry: StreamEntry) -> None:
         """*entry* is written."""
         self.cursor = entry.number
         if self.is_current:  # else its successor writes it again, or has already

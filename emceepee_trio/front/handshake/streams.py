@@ -22,7 +22,7 @@ from ...config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
 from ...session.events import Delivery
 from ...waits.bell import Bell
 from .line import Line
-from .stream import Entry, Reader, Stream
+from .stream import Stream, StreamEntry, StreamReader
 
 WRITER_PATIENCE = 30.0
 """Seconds that a writer waits for readers who are behind; then the slowest of them is dropped."""
@@ -43,7 +43,7 @@ class UnknownStream(Exception):
 class Streams:
     """All streams of one session, and the bound on what they hold together."""
 
-    session: str
+    session_id: str
     keep: int = MAX_STREAM_MESSAGES
     keep_bytes: int = MAX_STREAM_BYTES
     on_kept: Callable[[float], None] = lambda due: None
@@ -96,7 +96,7 @@ class Streams:
             stream.is_abandoned = True
             self._unload(stream)
 
-    def resume(self, last_event_id: str) -> Reader:
+    def resume(self, last_event_id: str) -> StreamReader:
         """Read on behind the message with that id or, if it is gone, from the oldest one kept.
 
         Raises:
@@ -130,7 +130,7 @@ class Streams:
             stream.behind_since = trio.current_time()
         stream.last += 1
         self._ages += 1
-        entry = Entry(stream.last, data, is_answer, self._ages, delivery)
+        entry = StreamEntry(stream.last, data, is_answer, self._ages, delivery)
         stream.entries.append(entry)
         if delivery is not None:
             stream.telling[entry.number] = entry
@@ -185,11 +185,11 @@ class Streams:
     def _lost(self, count: int) -> None:
         before, self.evicted = self.evicted, self.evicted + count
         if before.bit_length() != self.evicted.bit_length():  # as it doubles, not once for each
-            logs.write("warn", "stream_eviction", session=self.session, evicted=self.evicted)
+            logs.write("warn", "stream_eviction", session=self.session_id, evicted=self.evicted)
 
     def _drop_slowest_reader(self) -> None:
         behind = [s for s in self._streams.values() if s.has_reader and s.taken < s.last]
-        logs.write("warn", "slow_reader_dropped", session=self.session)
+        logs.write("warn", "slow_reader_dropped", session=self.session_id)
         min(behind, key=lambda s: s.behind_since).drop_reader()
 
     def next_due(self) -> float | None:
@@ -240,7 +240,7 @@ class Streams:
         that they tell of go back.
         """
         self.standalone.drop_reader()
-        moving: list[Entry] = []
+        moving: list[StreamEntry] = []
         for stream in [s for s in self._streams.values() if s is not self.standalone]:
             stream.drop_reader()
             self._unload(stream)

@@ -41,6 +41,8 @@ def _part(value: Any, room: list[int]) -> Any:
                 if room[0] <= 0:
                     break
                 name = _part(str(key), room)
+                if name in part:  # cut, and so like one before; it is beyond the end
+                    break
                 part[name] = _part(inner, room)
             return part
         case list() | tuple():

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from ...config import Config
-from ...config.roots import Root, as_roots, within
+from ...config.roots import Folder, as_roots, within
 from ...errors import Denied
 
 
@@ -21,19 +21,19 @@ class Choice:
     """What a client has chosen, and what comes of it: for servers of which nothing is configured,
     and, by those, for servers that have some of their own."""
 
-    general: tuple[Root, ...]
-    of_own: Mapping[tuple[Root, ...], tuple[Root, ...]]
+    general: tuple[Folder, ...]
+    of_own: Mapping[tuple[Folder, ...], tuple[Folder, ...]]
 
 
 @attrs.define(eq=False)
 class ToldRoots:
     config: Config
-    _own: Callable[[], Mapping[str, tuple[Root, ...]]]
+    _own: Callable[[], Mapping[str, tuple[Folder, ...]]]
     """Those of servers that have some of their own."""
     _choice: Choice | None = attrs.field(default=None, init=False)
 
     @property
-    def _configured(self) -> tuple[Root, ...]:
+    def _configured(self) -> tuple[Folder, ...]:
         return as_roots(self.config.roots or ())
 
     def of(self, server: str | None = None) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ class ToldRoots:
             return False
         return policy == "narrow" or self.config.roots is not None or bool(self._own())
 
-    def choice(self, roots: Sequence[Root]) -> Callable[[], Choice]:
+    def choice(self, roots: Sequence[Folder]) -> Callable[[], Choice]:
         """What works out what comes of it if a client chooses these. It may look at the disk.
 
         Raises:
@@ -87,7 +87,7 @@ class ToldRoots:
         self._choice = choice
 
 
-def _check(roots: Sequence[Root], allowed: Sequence[Root]) -> None:
+def _check(roots: Sequence[Folder], allowed: Sequence[Folder]) -> None:
     _, beyond = within(roots, allowed)
     if beyond:
         there = ", ".join(root.uri for root in allowed[:SHOWN]) or "none"

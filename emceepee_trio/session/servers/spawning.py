@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from ...config import Allowed, Policy, Server
+from ...config import AllowedProgram, Policy, Server
 from ...errors import Denied
 from ...model.json.problems import show
 from ...model.text.globs import matches
@@ -50,12 +50,12 @@ def _listed(policy: Policy, server: Server) -> Server:
     )
 
 
-def _is_of(entry: Allowed, words: tuple[str, ...]) -> bool:
+def _is_of(entry: AllowedProgram, words: tuple[str, ...]) -> bool:
     # The whole argument vector: a pattern for the runner alone would allow anything.
     return len(words) == len(entry.command) and all(map(matches, entry.command, words))
 
 
-def _objection(entry: Allowed, server: Server) -> str | None:
+def _objection(entry: AllowedProgram, server: Server) -> str | None:
     if others := sorted(set(server.env) - set(entry.env)):
         return (
             f"lets clients set no variable {show(others[0])}; leave it out of env, or have the "

@@ -16,7 +16,7 @@ from ...config.bounds import MAX_EXECUTE_TIMEOUT_MS
 
 
 @attrs.frozen
-class Known:
+class KnownClient:
     """A client program, by the name in its clientInfo."""
 
     name: str
@@ -44,7 +44,7 @@ class Known:
 
 CLIENTS = (
     # It gives up after 27 hours, but after 5 minutes of silence over HTTP, after 30 on pipes.
-    Known(
+    KnownClient(
         "claude-code",
         "claude-code 2.1.327, November 2026",
         patience_ms=240_000,
@@ -52,19 +52,19 @@ CLIENTS = (
         errors_by_content=True,
     ),
     # It was answered after 120 s.
-    Known(
+    KnownClient(
         "codex-mcp-client",
         "codex 0.169.0, November 2026",
         patience_ms=100_000,
         only_structured=True,
     ),
-    Known("emceepee call", "our own", patience_ms=MAX_EXECUTE_TIMEOUT_MS),
+    KnownClient("emceepee call", "our own", patience_ms=MAX_EXECUTE_TIMEOUT_MS),
 )
 
-STRANGER = Known("", "never")
+STRANGER = KnownClient("", "never")
 
 _BY_NAME = {client.name: client for client in CLIENTS}
 
 
-def known(name: str) -> Known:
+def known(name: str) -> KnownClient:
     return _BY_NAME.get(name, STRANGER)

@@ -22,7 +22,7 @@ from ...session.questions import Question
 from ...session.session import Session
 from ...waits.firewall import Firewall
 from ...waits.slices import in_slices
-from .clients import STRANGER, Known
+from .clients import STRANGER, KnownClient
 from .deliveries import event_texts, nothing, pending, remarks, tell
 
 LONGEST = "no answer is waited for longer than {} ms (limits.answer_ms)"
@@ -65,7 +65,7 @@ def error_reply(error: ToolError) -> Reply:
 
 
 def finish(
-    session: Session, reply: Reply, ignored: Sequence[Problem] = (), client: Known = STRANGER
+    session: Session, reply: Reply, ignored: Sequence[Problem] = (), client: KnownClient = STRANGER
 ) -> tuple[Result, Delivery]:
     """The whole result, and the delivery to commit or give back. No checkpoint in here.
 
@@ -108,7 +108,7 @@ def _note(session: Session, ignored: Sequence[Problem], delivery: Delivery) -> B
 
 
 def _place(
-    context_in: ContextIn, client: Known, result: Result
+    context_in: ContextIn, client: KnownClient, result: Result
 ) -> Callable[[Result, Blocks], Result] | None:
     """Where the model sees the context of this result; None if it may be nowhere."""
     given = result.get("structuredContent")

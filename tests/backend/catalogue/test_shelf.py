@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 from emceepee_trio.backend.catalogue import shelf
-from emceepee_trio.backend.catalogue.memory import KEPT, Known, Memory, Remembered
+from emceepee_trio.backend.catalogue.memory import KEPT, KnownServer, Memory, Remembered
 from emceepee_trio.backend.catalogue.shelf import FOLDER, KEY, open_memory
 from emceepee_trio.backend.connections.client import Negotiated
 from emceepee_trio.config import Server
@@ -25,10 +25,10 @@ SERVER = Server("s", command="run", env={"TOKEN": "a very secret value"})
 AGREED = Negotiated("2025-11-25", {"tools": {}}, {"name": "s"}, "Use it.")
 
 
-def known(description: str = "digs", at: float | None = None, **private: Any) -> Known:
+def known(description: str = "digs", at: float | None = None, **private: Any) -> KnownServer:
     tools = [{"name": "dig", "description": description, "x-vendor": {"a": [1, None, "ü"]}}]
     at = time.time() if at is None else at
-    return Known(AGREED, {"tools": Remembered(tools, at, 200)}, at, 300, **private)
+    return KnownServer(AGREED, {"tools": Remembered(tools, at, 200)}, at, 300, **private)
 
 
 def events(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -42,7 +42,7 @@ def name_in(memory: Memory) -> str:
     return memory.name(SERVER, "ada", None)
 
 
-async def learned(state: Path, what: Known) -> str:
+async def learned(state: Path, what: KnownServer) -> str:
     """By a daemon that has ended since."""
     async with open_memory(state) as memory:
         name = name_in(memory)
@@ -50,7 +50,7 @@ async def learned(state: Path, what: Known) -> str:
     return name
 
 
-async def recalled(state: Path) -> Known | None:
+async def recalled(state: Path) -> KnownServer | None:
     async with open_memory(state) as memory:
         return memory.recall(name_in(memory))
 

@@ -33,7 +33,7 @@ def journal(tmp_path: Path) -> Journal:
 
 async def follow(it: Running, *uris: str) -> Any:
     await it.backend.connection()
-    it.backend.wishes.subscriptions.update(uris)
+    it.backend.preferences.subscriptions.update(uris)
     return await it.backend.follow_changes()
 
 
@@ -72,7 +72,7 @@ async def test_a_resource_more_means_another_request_and_the_old_one_is_let_go(
             await it.call("echo")
             updates = [p for m, p in it.host.notices if m == "notifications/resources/updated"]
             assert [update and update["uri"] for update in updates] == [uri, uri]
-            it.backend.wishes.subscriptions.clear()
+            it.backend.preferences.subscriptions.clear()
             assert await it.backend.follow_changes() == LISTS
     assert asked(journal) == [LISTS, LISTS | {"resourceSubscriptions": [uri]}, LISTS]
 
@@ -260,8 +260,8 @@ async def test_a_handshake_backend_is_subscribed_to_again_one_by_one() -> None:
             async with running({"url": server.url}) as it:
                 await it.backend.connection()
                 await trio.testing.wait_all_tasks_blocked()  # there was nothing to restore
-                it.backend.wishes.subscriptions.update(("x://a", "x://b", "x://c"))
-                it.backend.wishes.log_level = "error"
+                it.backend.preferences.subscriptions.update(("x://a", "x://b", "x://c"))
+                it.backend.preferences.log_level = "error"
                 await it.backend.reconnect()
                 await server.wait_for("resources/subscribe", 3)
             (level,) = server.of("logging/setLevel")
@@ -280,7 +280,7 @@ async def test_the_log_level_goes_with_every_request_also_of_the_next_connection
     with trio.fail_after(GUARD):
         async with running(entry) as it:
             await it.call("echo")
-            (await it.backend.connection()).log_level = it.backend.wishes.log_level = "error"
+            (await it.backend.connection()).log_level = it.backend.preferences.log_level = "error"
             await it.call("echo")
             await it.backend.reconnect()
             await it.call("echo")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee_trio.backend.http.event_stream import BREATH, Event, EventStream, TooLong
+from emceepee_trio.backend.http.event_stream import BREATH, EventStream, ServerSentEvent, TooLong
 
 PIECES = [
     *(b"data: a", b"data:b", b"data", b"data:  c", b"event: endpoint", b"event", b": a comment"),
@@ -23,12 +23,12 @@ def streams(draw: st.DrawFn) -> bytes:
     return b"".join(line + draw(ends) for line in lines)
 
 
-def events(*chunks: bytes, limit: int = 1000) -> list[Event]:
+def events(*chunks: bytes, limit: int = 1000) -> list[ServerSentEvent]:
     stream = EventStream(limit)
     return [event for chunk in chunks for event in stream.feed(chunk) if event is not None]
 
 
-def normal(event: Event) -> tuple[str, bytes, bytes]:
+def normal(event: ServerSentEvent) -> tuple[str, bytes, bytes]:
     return event.kind, event.data, event.head
 
 
@@ -44,15 +44,15 @@ def test_events_are_the_same_however_they_are_cut(text: bytes, cuts: list[int]) 
 @pytest.mark.parametrize(
     ("text", "event"),
     [
-        (b"data: a\n\n", Event(data=b"a")),
-        (b"data: a\ndata: b\n: no\n\n", Event(data=b"a\nb")),
-        (b"event: x\ndata:a\n\n", Event("x", b"a")),
-        (b"id: 1\nretry: 20\ndata:\n\n", Event(head=b"id: 1\nretry: 20\n")),
-        (b"id: 1\n\n", Event(head=b"id: 1\n")),
-        (b"retry: 999999999\n\n", Event(head=b"retry: 60000\n")),
+        (b"data: a\n\n", ServerSentEvent(data=b"a")),
+        (b"data: a\ndata: b\n: no\n\n", ServerSentEvent(data=b"a\nb")),
+        (b"event: x\ndata:a\n\n", ServerSentEvent("x", b"a")),
+        (b"id: 1\nretry: 20\ndata:\n\n", ServerSentEvent(head=b"id: 1\nretry: 20\n")),
+        (b"id: 1\n\n", ServerSentEvent(head=b"id: 1\n")),
+        (b"retry: 999999999\n\n", ServerSentEvent(head=b"retry: 60000\n")),
     ],
 )
-def test_an_event_is_what_its_lines_say(text: bytes, event: Event) -> None:
+def test_an_event_is_what_its_lines_say(text: bytes, event: ServerSentEvent) -> None:
     assert events(text) == [event]
 
 
@@ -64,7 +64,7 @@ def test_an_event_is_what_its_lines_say(text: bytes, event: Event) -> None:
     ],
 )
 def test_what_cannot_be_reckoned_with_or_sent_in_a_header_is_left_out(line: bytes) -> None:
-    assert events(line + b"\ndata: a\n\n", limit=10_000) == [Event(data=b"a")]
+    assert events(line + b"\ndata: a\n\n", limit=10_000) == [ServerSentEvent(data=b"a")]
 
 
 def test_an_event_without_an_end_is_none() -> None:

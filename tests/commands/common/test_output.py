@@ -21,7 +21,7 @@ import warm
 from emceepee_client import COMMAND, GUARD, write_config
 from emceepee_lines import request, run
 from emceepee_trio.commands.common import remote
-from emceepee_trio.logs.lines import OURS, JsonLines, Lines, TextLines
+from emceepee_trio.logs.lines import OURS, JsonLines, LineFormatter, TextLines
 from fake_backends import raw
 from served import serve
 
@@ -220,7 +220,7 @@ def test_what_a_server_says_moves_neither_lines_nor_terminals(style: str, tmp_pa
 
 
 @pytest.mark.parametrize("lines", [TextLines(), JsonLines()], ids=["text", "json"])
-def test_a_log_has_no_lines_but_its_own(lines: Lines) -> None:
+def test_a_log_has_no_lines_but_its_own(lines: LineFormatter) -> None:
     def line(name: str, said: str, bug: Exception | None = None, /, **fields: Any) -> str:
         exc_info = (type(bug), bug, None) if bug is not None else None
         record = logging.LogRecord(name, logging.INFO, "", 0, said, (), exc_info)
@@ -328,7 +328,7 @@ def test_a_liar_cannot_go_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "PATIENCE", 0.5)
     for answer, more in ((b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (b"HTTP/1.1 ", b" ")):
         with liar(answer, more=more) as url, pytest.raises(remote.NoAnswer):
-            with remote.Daemon(url, None).request("GET", "/status") as response:
+            with remote.RemoteDaemon(url, None).request("GET", "/status") as response:
                 response.read()
 
 

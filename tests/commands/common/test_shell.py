@@ -20,7 +20,7 @@ from emceepee_client import GUARD, write_config
 from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS
 from emceepee_trio.commands.common import remote
-from emceepee_trio.commands.common.remote import Client
+from emceepee_trio.commands.common.remote import RemoteSession
 from fake_backends import Journal, demo, raw
 from outside import find
 from served import serve
@@ -126,7 +126,9 @@ def test_a_running_daemon_is_asked_for_them(tmp_path: Path) -> None:
         assert json.loads(run("sessions", "--json", *how).stdout) == []
         idle = run("status", *how).stdout
         assert re.search(r"no sessions\n\n.*\n.*\nraw +stdio .*\ndemo +stdio ", idle)
-        with Client.connected(remote.Daemon.find(daemon.url, tmp_path), "window") as client:
+        with RemoteSession.connected(
+            remote.RemoteDaemon.find(daemon.url, tmp_path), "window"
+        ) as client:
             client.call("remove_server", {"name": "demo"})
             talk = {"server": "raw", "tool": "stderr", "args": {"line": "hello"}}
             client.call("execute_tool", talk)

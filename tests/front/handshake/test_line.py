@@ -8,7 +8,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee_trio.front.handshake.stream import Reader, Stream
+from emceepee_trio.front.handshake.stream import Stream, StreamReader
 from emceepee_trio.front.handshake.streams import Streams
 
 ACTS = ("new", "say", "answer", "read", "listen", "leave", "come back", "discard", "make room")
@@ -18,7 +18,7 @@ ACTS = ("new", "say", "answer", "read", "listen", "leave", "come back", "discard
 def test_the_first_in_line_is_the_first_of_all(script: list[tuple[str, int, int]]) -> None:
     async def main() -> None:
         streams = Streams("s", keep=1_000)
-        all_, readers = [streams.standalone], dict[Stream, Reader]()
+        all_, readers = [streams.standalone], dict[Stream, StreamReader]()
         for act, which, number in script:
             stream = all_[which % len(all_)]
             reader = readers.get(stream)

@@ -14,7 +14,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from asgi_world import listening, open_world, speaking, texts
-from emceepee_trio.front.handshake.stream import Reader
+from emceepee_trio.front.handshake.stream import StreamReader
 from emceepee_trio.front.handshake.streams import Streams
 from parts import MOMENT, at_the_moment, hop, in_many_orders, late
 
@@ -33,7 +33,7 @@ class Log:
         for text in texts:
             self.streams.add(self.streams.standalone, text)
 
-    async def follow(self, reader: Reader) -> None:
+    async def follow(self, reader: StreamReader) -> None:
         number, self.readers = self.readers, self.readers + 1
         while (entry := await reader.next()) is not None:
             if reader.is_current:

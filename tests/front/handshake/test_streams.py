@@ -9,11 +9,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from effort import effort
-from emceepee_trio.front.handshake.stream import Reader, Stream
+from emceepee_trio.front.handshake.stream import Stream, StreamReader
 from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE, Streams, UnknownStream
 
 
-async def read(reader: Reader, count: int) -> list[str]:
+async def read(reader: StreamReader, count: int) -> list[str]:
     """The next *count* messages, as a connection takes them."""
     found = []
     with trio.fail_after(60):
@@ -25,7 +25,7 @@ async def read(reader: Reader, count: int) -> list[str]:
     return found
 
 
-async def ends(reader: Reader) -> bool:
+async def ends(reader: StreamReader) -> bool:
     with trio.fail_after(60):
         return await reader.next() is None
 

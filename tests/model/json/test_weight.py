@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cpu_time import cpu_time
@@ -17,6 +17,7 @@ def written(value: object) -> str:
 
 
 @given(json_values, st.integers(0, 40))
+@example({"": [None, None], "00000000": None, "a": None}, 15)
 def test_a_beginning_is_that_of_the_whole(value: Any, length: int) -> None:
     assert beginning(value, length) == cut(written(value), length)
 

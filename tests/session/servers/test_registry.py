@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from emceepee_trio.config import Allowed, Config, Limits, Policy, Server
+from emceepee_trio.config import AllowedProgram, Config, Limits, Policy, Server
 from emceepee_trio.errors import Denied, InvalidArguments, LimitReached, ServerNotFound
 from emceepee_trio.session.servers.registry import Registry
 
@@ -229,7 +229,7 @@ def test_a_wildcard_is_no_way_out(entry: tuple[str, ...], words: tuple[str, ...]
 
 
 def listed(**more: Any) -> Registry:
-    entry = Allowed(("files", "--stdio"), **more)
+    entry = AllowedProgram(("files", "--stdio"), **more)
     return with_policy(spawn="allowlist", spawn_allowlist=(entry,))
 
 
@@ -262,7 +262,7 @@ def test_a_listed_command_line_runs_in_no_folder_of_a_clients() -> None:
 
 
 def test_of_several_entries_the_one_that_allows_it_counts() -> None:
-    entries = (("files", "--stdio"), Allowed(("files", "*"), ("TOKEN",)))
+    entries = (("files", "--stdio"), AllowedProgram(("files", "*"), ("TOKEN",)))
     known = with_policy(spawn="allowlist", spawn_allowlist=entries)
     server = attrs.evolve(program("files", "x"), env={"TOKEN": "x"})
     known.check("ada", server)

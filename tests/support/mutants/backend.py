@@ -86,17 +86,17 @@ BACKEND = (
     ),
     mutant(
         "a restart is told as a network that blinked",
-        "backend/comeback.py",
+        "backend/reconciliation.py",
         '        return "network_blip" if status is not None and status < 300 else "restart"\n',
         '        return "network_blip"\n',
-        "backend/test_comeback.py::test_a_restart_is_told_from_a_network_that_blinked",
+        "backend/test_reconciliation.py::test_a_restart_is_told_from_a_network_that_blinked",
     ),
     mutant(
         "subscriptions do not survive a reconnect",
-        "backend/comeback.py",
-        "                await backend.wishes.repeat(self.client)\n",
+        "backend/reconciliation.py",
+        "                await backend.preferences.repeat(self.client)\n",
         "                pass\n",
-        "backend/test_comeback.py::test_what_was_subscribed_and_set_is_so_again_when_it_is_told",
+        "backend/test_reconciliation.py::test_what_was_subscribed_and_set_is_so_again_when_it_is_told",
     ),
     mutant(
         "what a server speaks is remembered although it no longer holds",

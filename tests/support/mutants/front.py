@@ -59,9 +59,9 @@ FRONT = (
     mutant(
         "a session ends with the stream that listens to it",
         "front/http.py",
-        "                    await copy(reader, send, is_primed=incarnation.is_primed)\n"
+        "                    await copy(reader, send, is_primed=connection.is_primed)\n"
         "        finally:\n            reader.close()\n\n\n",
-        "                    await copy(reader, send, is_primed=incarnation.is_primed)\n"
+        "                    await copy(reader, send, is_primed=connection.is_primed)\n"
         "        finally:\n            reader.close()\n"
         '            self.manager.end(client.session, "closed")\n\n\n',
         "front/handshake/test_clients.py::test_what_nobody_listens_to_waits_for_somebody",

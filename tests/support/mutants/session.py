@@ -438,8 +438,8 @@ SESSION = (
     mutant(
         "sessions share what their servers notify them of",
         "session/buffers.py",
-        "    _heard: dict[str, deque[Heard]] = attrs.field(factory=dict, init=False)\n",
-        "    _heard: dict[str, deque[Heard]] = attrs.field(default={}, init=False)\n",
+        "    _heard: dict[str, deque[NotificationEntry]] = attrs.field(factory=dict, init=False)\n",
+        "    _heard: dict[str, deque[NotificationEntry]] = attrs.field(default={}, init=False)\n",
         "session/test_manager.py::test_sessions_share_nothing",
     ),
     # Servers

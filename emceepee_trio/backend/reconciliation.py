@@ -29,7 +29,7 @@ What = Literal["restart", "network_blip"]
 
 
 @attrs.define(eq=False)
-class Lost:
+class LostWork:
     """What went with a connection, counted from its loss on."""
 
     tasks: int = 0
@@ -47,7 +47,7 @@ class Lost:
 
 
 @attrs.define(eq=False)
-class Comeback:
+class Reconciliation:
     """Of one connection that is not the first."""
 
     backend: Backend
@@ -63,7 +63,7 @@ class Comeback:
         had = {name: backend.catalog.kept(name) for name in SOURCES}
         with trio.move_on_after(PATIENCE):
             if not self.client.negotiated.is_modern:
-                await backend.wishes.repeat(self.client)
+                await backend.preferences.repeat(self.client)
             self.what = await self._find_out()
             for name, entries in had.items():
                 if entries is not None:

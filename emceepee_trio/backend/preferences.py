@@ -11,9 +11,9 @@ from .connections.client import Client
 
 
 @attrs.define(eq=False)
-class Wishes:
+class Preferences:
     server: str
-    session: str
+    session_id: str
     log_level: str | None = attrs.field(default=None, init=False)
     subscriptions: set[str] = attrs.field(factory=set, init=False)
     """URIs of resources."""
@@ -35,7 +35,7 @@ class Wishes:
             logs.write(
                 "warn",
                 "server_restore_failed",
-                session=self.session,
+                session=self.session_id,
                 server=self.server,
                 error=error.error.message,
             )

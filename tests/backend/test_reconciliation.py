@@ -96,8 +96,8 @@ async def test_what_was_subscribed_and_set_is_so_again_when_it_is_told(tmp_path:
     with trio.fail_after(GUARD):
         async with running(raw(*journal.flags) | SOON | {"era": "handshake"}) as it:
             await it.call("echo")
-            it.backend.wishes.log_level = "debug"
-            it.backend.wishes.subscriptions.add("raw://text")
+            it.backend.preferences.log_level = "debug"
+            it.backend.preferences.subscriptions.add("raw://text")
             with pytest.raises(Exception, match="Connection closed"):
                 await it.call("exit")
             await back(it)
