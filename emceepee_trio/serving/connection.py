@@ -87,6 +87,8 @@ class Connection:
                 while not self.is_last and (request := await self._next()) is not None:
                     await HttpExchange(self, request).run(request.scope(client, server))
                     self.enter(Phase.IDLE)
+                    if self.requests.waiting:
+                        await trio.lowlevel.checkpoint()  # others want their turn as well
                 await self._hang_up()
         finally:
             self.cut()

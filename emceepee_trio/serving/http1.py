@@ -49,6 +49,7 @@ INTERNAL_ERROR = -32603
 _BLANK = b"\r\n\r\n"
 _BEGUN = re.compile(rb"\r(?:\n\r?)?\Z")
 """Of a blank line."""
+_EMPTY_LINES = re.compile(rb"(?:\r\n)*")
 _CHUNKS = b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -129,6 +130,8 @@ class _Head:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value.rstrip(b" \t")))
+        if len(self.headers) > MAX_HEADERS:
+            raise BadRequest(431)  # which ends the parser, too
 
     def on_headers_complete(self) -> None:
         self.is_whole = True
@@ -194,6 +197,8 @@ class Requests:
         Raises:
             BadRequest: it is none.
         """
+        if self._fed == self._at:
+            self._skip_empty_lines()
         if not self.waiting:
             self._data, self._at, self._fed = b"", 0, 0
             return None
@@ -212,6 +217,12 @@ class Requests:
             self._left = request.length
         return request
 
+    def _skip_empty_lines(self) -> None:
+        """As whoever reads requests should; llhttp takes others for such, too."""
+        found = _EMPTY_LINES.match(self._data, self._at)
+        assert found is not None
+        self._at = self._fed = found.end()
+
     def _read_head(self, parser: HttpRequestParser, end: int) -> None:
         """More of it, up to *end*."""
         longest = self._at + LONGEST
@@ -220,14 +231,15 @@ class Requests:
         except HttpParserUpgrade:
             pass  # none is offered; what follows is its body, which llhttp would leave out
         except HttpParserError:
+            if len(self._head.headers) > MAX_HEADERS:
+                raise BadRequest(431) from None
             raise BadRequest(501 if self._is_coded(end) else 400) from None
         finally:
             self.is_head = parser.get_method() == b"HEAD"
         if end > longest:
             raise BadRequest(431)
         self._fed = end
-        ends_here = self._data.endswith(_BLANK, self._at, end)
-        if ends_here and not self._head.is_whole and self._data[self._at : end].strip(_BLANK):
+        if not self._head.is_whole and self._data.endswith(_BLANK, self._at, end):
             raise BadRequest(400)  # a head to us, and to llhttp a part of one
 
     def _is_coded(self, end: int) -> bool:
@@ -287,10 +299,10 @@ def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> RequestHead:
     method, version, headers = parser.get_method(), parser.get_http_version(), head.headers
     request = RequestHead(method.decode(), head.target, version, headers)
     # llhttp takes several spaces, no version at all, and that of protocols of others.
-    at = raw.find(b"%b %b HTTP/%b\r\n" % (method, head.target, version.encode()))
+    line = b"%b %b HTTP/%b\r\n" % (method, head.target, version.encode())
     # Whoever is asked by another form than a path is a proxy; and a fragment is nobody's business.
     if (
-        raw[:at] != b"\r\n" * (at // 2)
+        not raw.startswith(line)
         or not head.target.startswith(b"/")
         or b"#" in head.target
         or method == b"CONNECT"
@@ -301,7 +313,7 @@ def _request(parser: HttpRequestParser, head: _Head, raw: bytes) -> RequestHead:
     size = len(raw)
     if size > MAX_HEAD:
         size = len(head.target) + sum(len(name) + len(value) for name, value in headers)
-    if size > MAX_HEAD or len(headers) > MAX_HEADERS:
+    if size > MAX_HEAD:
         raise BadRequest(431)
     is_old = version == "1.0"
     request.is_last, hosts = is_old, 0

@@ -8,7 +8,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from echo_app import GET, App
+from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.serving.connection import PATIENCE, PIECE, SEND_PATIENCE, Phase
+from emceepee_trio.web.wire import send_bytes
 from fake_backends import until
 from raw_http import GUARD, serving
 
@@ -117,6 +119,25 @@ async def test_a_slow_reader_of_a_long_answer_is_not(clock: MockClock) -> None:
             clock.jump(SEND_PATIENCE / 2)
         while len(peer.came) < size:
             assert await peer.more()
+
+
+async def test_requests_that_are_sent_at_once_leave_others_their_turn() -> None:
+    served_so_far = longest = 0
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal served_so_far
+        served_so_far += 1
+        await send_bytes(send, 200)
+
+    async with serving(app) as served, served.peer() as peer, trio.open_nursery() as nursery:
+        await peer.send(f"{GET}\n\n" * 1000)
+        nursery.start_soon(peer.rest)
+        while served_so_far < 1000:
+            before = served_so_far
+            await trio.lowlevel.checkpoint()
+            longest = max(longest, served_so_far - before)
+        nursery.cancel_scope.cancel()
+    assert longest <= 2  # once in a round of all tasks, late in one and early in the next
 
 
 # -- peers that go -------------------------------------------------------------------------------

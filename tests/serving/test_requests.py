@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_time import LINEAR, growth
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS, BadRequest, Requests
 from malformed import CASES, Malformed
 
@@ -32,6 +35,7 @@ def understood(*pieces: bytes) -> Understood:
     return found
 
 
+CHUNKED = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 GOOD = (
     b"\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n",
     b"POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n\r\n\r\n\r\n\r\n",
@@ -117,8 +121,26 @@ def test_what_is_too_long_is_refused_before_it_is_whole() -> None:
 
 
 def test_what_surrounds_chunks_is_bounded_and_the_chunks_are_not() -> None:
-    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = CHUNKED.encode()
     ((_, _, body),) = understood(head, *[b"1;a=b\r\nx\r\n"] * LONGEST, b"0\r\n\r\n")
     assert body == b"x" * LONGEST
     assert understood(head, *[b"0;a=b"], *[b"b"] * LONGEST) == [431]
     assert understood(head, b"0\r\n", *[b"X: y\r\n"] * LONGEST) == [431]
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (b"", b"\r\n"),
+        (b"GET / HTTP/1.1\r\n", b"X:\r\n"),
+        (b"GET / HTTP/1.1\r\nX:", b" "),
+        (f"{CHUNKED}fffff\r\n".encode(), b"\r\n"),
+        (CHUNKED.encode(), b"1\r\nx\r\n"),
+        (f"{CHUNKED}0\r\n".encode(), b"X:\r\n"),
+    ],
+)
+def test_what_comes_at_once_takes_as_long_as_it_is(first: bytes, again: bytes) -> None:
+    def make(size: int) -> Callable[[], object]:
+        return partial(understood, first + again * (size // len(again)))
+
+    assert growth(make, 16 * 1024) < LINEAR
