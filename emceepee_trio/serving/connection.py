@@ -71,7 +71,7 @@ class Connection:
     over: trio.Event = attrs.field(factory=trio.Event, init=False)
     """It is closed."""
     is_deaf: bool = attrs.field(default=False, init=False)
-    """The peer says nothing more, or not in time."""
+    """The peer says nothing more."""
     is_last: bool = attrs.field(default=False, init=False)
     """No request is read behind the one under way."""
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
@@ -135,15 +135,22 @@ class Connection:
     async def _receive(self) -> bytes:
         if self.is_deaf or self.over.is_set():
             return b""
-        with trio.CancelScope(deadline=self.due):
+        data = b""
+        with trio.CancelScope(deadline=self.due) as patience:
             try:
-                await trio.lowlevel.wait_readable(self.socket)
-                data = self.socket.recv(CHUNK)
+                data = await self._recv()
             except (OSError, trio.ClosedResourceError):
-                data = b""
-            self.is_deaf = not data
-            return data
-        return b""
+                pass
+        self.is_deaf = not data and not patience.cancelled_caught
+        return data
+
+    async def _recv(self) -> bytes:
+        while True:
+            await trio.lowlevel.wait_readable(self.socket)
+            try:
+                return self.socket.recv(CHUNK)
+            except BlockingIOError:
+                pass  # the kernel has thought better of it
 
     async def refuse(self, status: int) -> None:
         """Say what is wrong, and nothing more."""
