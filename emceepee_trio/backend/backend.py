@@ -18,7 +18,7 @@ import trio
 
 from ..config import Config, Lacking, Server
 from ..errors import ConnectFailed
-from ..model import events
+from ..model import events, facts
 from ..model.json.intake import Measure
 from ..model.states import BackendState, Cause
 from .catalogue.catalog import Catalog, Entries, List
@@ -314,6 +314,8 @@ class Backend:
     def _health_changed(self, is_well: bool, failures: int, last_error: str) -> None:
         name = self.server.name
         self.supervisor.happens(Cause.WELL if is_well else Cause.UNWELL)
+        if (link := self.supervisor.life.current) is not None:
+            link.note(facts.ConnectionRestored if is_well else facts.ConnectionDegraded)
         if is_well:
             self.publish(events.ServerHealthRestored(name, failures, last_error))
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol
 
 import attrs
 import trio
@@ -19,7 +19,8 @@ import trio
 from .. import logs
 from ..config import Server
 from ..errors import internal
-from ..model import events
+from ..model import events, facts
+from ..model.facts import Fact
 from ..model.json.intake import Measure
 from ..waits.firewall import Firewall, begin
 from .children.process import Exit, Process
@@ -30,6 +31,8 @@ from .connections.connect import Transport, has_worked, open_client
 from .connections.failures import NOT_A_BUG, Failure, explain
 from .lifecycle import RECONNECT, Events, Story
 from .shared import Shared
+
+P = ParamSpec("P")
 
 CLOSING = 5.0
 """Seconds a connection may take to close; then it is cut."""
@@ -96,9 +99,11 @@ class Link:
     settled: trio.Event = attrs.field(factory=trio.Event, init=False)
     """Connected, or failed."""
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+    number: int = attrs.field(init=False)
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.number = self.shared.journal.number()
         self.story = Story(self.server.name)
         self.callbacks = self.keeper.callbacks(self)
 
@@ -119,8 +124,19 @@ class Link:
                     self._end()
             finally:
                 self.start = None  # it holds us
+                self.note(facts.ConnectionEnded)
                 self.settled.set()
                 self.ended.set()
+
+    def note(
+        self,
+        kind: Callable[Concatenate[float, str, str, int, P], Fact],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Something has become of this connection."""
+        server = self.server.name
+        self.shared.journal.note(kind, self.session_id, server, self.number, *args, **kwargs)
 
     def wall(self, event: str, failed: Callable[[str], object] | None = None) -> Firewall:
         return Firewall(
@@ -193,6 +209,7 @@ class Link:
         self.streams = streams
         if process is not None:
             process.patience = self.keeper.patience
+            self.note(facts.ChildStarted, process.pid)
         self._publish(told)
 
     def _works(self, client: Client) -> AbstractAsyncContextManager[object]:
@@ -269,6 +286,7 @@ class Link:
         if process is None or process.exit is None:
             return None
         self.keeper.child_ended(process.pid, process.started_at, process.exit)
+        self.note(facts.ChildEnded, process.pid, process.exit.code, process.exit.signal)
         return process.exit
 
     def _publish(self, told: Events) -> None:

@@ -19,7 +19,7 @@ import trio
 from .. import logs
 from ..config import Lacking, Server
 from ..errors import ConnectFailed, ServerDisconnected, ToolError, internal
-from ..model import events
+from ..model import events, facts
 from ..model.json.intake import Measure
 from ..model.states import BackendState, Cause
 from ..waits.bell import Bell
@@ -155,6 +155,7 @@ class Supervisor:
             self, self._server, self._session_id, self._shared, self._measure, self._kept.restricted
         )
         self.life.begins(link)
+        link.note(facts.ConnectionTrying)
         return link
 
     def _begin(
@@ -213,6 +214,7 @@ class Supervisor:
         told = life.works(link, pid, agreed.capabilities, agreed.protocol_version)
         self.client, self.connected_at = client, self._wall()
         self.last_error = self.idle_since = None
+        link.note(facts.ConnectionUp)
         lasting = self._kept.connected(link, client, before)
         self._publish_all(told)
         self.log(
@@ -225,6 +227,7 @@ class Supervisor:
 
     def lost(self, link: Link) -> None:
         life = self.life
+        link.note(facts.ConnectionLost, link.story.leaving is not None)
         self._kept.lost()
         self.client = self.connected_at = None
         made, self._try = self._try, Slot()

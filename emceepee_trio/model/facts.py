@@ -140,9 +140,10 @@ class ConnectionUp(Fact):
 
 @attrs.frozen
 class ConnectionDegraded(Fact):
-    """A health check of the one that is up has failed."""
+    """A health check has failed."""
 
     server: str
+    connection: int
 
 
 @attrs.frozen
@@ -150,6 +151,7 @@ class ConnectionRestored(Fact):
     """One has passed again."""
 
     server: str
+    connection: int
 
 
 @attrs.frozen
@@ -173,12 +175,14 @@ class ConnectionEnded(Fact):
 @attrs.frozen
 class ChildStarted(Fact):
     server: str
+    connection: int
     pid: int
 
 
 @attrs.frozen
 class ChildEnded(Fact):
     server: str
+    connection: int
     pid: int
     code: int | None
     signal: str | None

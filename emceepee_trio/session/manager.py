@@ -60,6 +60,11 @@ class SessionManager:
     _opening: Counter[str] = attrs.field(factory=Counter, init=False)
     """How many are about to be handed the session of that id: it makes no room for others."""
 
+    @property
+    def journal(self) -> Journal:
+        """Where all of them note what happens."""
+        return self._shared.journal
+
     def get(self, session_id: str) -> Session | None:
         """A living session. Not to be kept across a checkpoint: look it up again."""
         slot = self._sessions.get(session_id)
@@ -140,7 +145,7 @@ class SessionManager:
         slot = self._sessions.get(session.id)
         if slot is not None and slot.is_settled and slot.peek() is session:
             del self._sessions[session.id]
-            self._shared.journal.note(SessionEnded, session.id, reason)
+            self.journal.note(SessionEnded, session.id, reason)
         session.close()
         session.inner.cancel_scope.cancel(reason)
 
@@ -183,7 +188,7 @@ class SessionManager:
                             )
                         for server in self.registry.visible(principal).values():
                             self._start_backend(session, server, is_planned=True)
-                        self._shared.journal.note(SessionOpened, session_id)
+                        self.journal.note(SessionOpened, session_id)
                         slot.set(session)
                 finally:
                     if session is not None:

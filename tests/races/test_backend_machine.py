@@ -27,6 +27,7 @@ from emceepee_trio.config import Config, Reconnect, Retry, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
 from recording import Recorder
+from replay import Replay
 from scripted_peer import Peer, open_peer
 from trio_machine import TrioMachine
 
@@ -84,6 +85,7 @@ class Supervision(TrioMachine):
         self.mood, self.is_well = "greets", True
         """Of the transport that is opened next."""
         self.host = Recorder()
+        self.replay = Replay()
         self.numbers = itertools.count(1)
         self.backend: Backend | None = None
         self.is_leaving = False
@@ -125,8 +127,10 @@ class Supervision(TrioMachine):
             reconnect=Reconnect(bool(again), base_delay_ms=DELAY * 1000, jitter=0),
             **how,
         )
+        shared = Shared()
+        self.replay.reads(shared.journal)
         self.backend = Backend(
-            server, self.host, Config(), Shared(), "s", time.time, restricted=False, once=once
+            server, self.host, Config(), shared, "s", time.time, restricted=False, once=once
         )
         self.backend.preferences.subscriptions.add("x://y")
         self.do_sync(partial(self.nursery.start_soon, self.backend.run))
@@ -281,6 +285,15 @@ class Supervision(TrioMachine):
         if it.state is BackendState.DEGRADED:
             assert it.health.failures
         assert (it.next_try is not None) == (it.state is BackendState.RECONNECTING)
+
+    @invariant()
+    def what_was_noted_says_the_same(self) -> None:
+        self.replay.check()
+        if self.backend is not None:
+            assert len(self.replay.up) == (self.backend.client is not None)
+            assert bool(self.replay.unwell) == (self.backend.state is BackendState.DEGRADED)
+            tries = [peer for peer in self.open_peers() if not peer.greeted]
+            assert len(self.replay.trying) >= len(tries)
 
     @invariant()
     def a_call_runs_once_at_most(self) -> None:

@@ -31,11 +31,23 @@ class Replay:
     """Results."""
     questions: dict[tuple[str, str], facts.QuestionOpened] = attrs.field(factory=dict, init=False)
 
+    trying: set[int] = attrs.field(factory=set, init=False)
+    up: dict[int, tuple[str, str]] = attrs.field(factory=dict, init=False)
+    """By their numbers: session and server."""
+    unwell: set[int] = attrs.field(factory=set, init=False)
+    children: dict[int, int] = attrs.field(factory=dict, init=False)
+    """Pids, by their connections."""
     _bugs: list[AssertionError] = attrs.field(factory=list, init=False)
     """What was noted that could not be."""
 
     def reads(self, journal: Journal) -> None:
         journal.add(Reader("replay", self.read, ALL))
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is under way any more."""
+        under_way = (self.sessions, self.in_flight, self.working, self.questions)
+        return not any((*under_way, self.trying, self.up, self.children))
 
     def check(self) -> None:
         if self._bugs:
@@ -109,3 +121,41 @@ class Replay:
     @_read.register
     def _(self, fact: facts.QuestionClosed) -> None:
         del self.questions[fact.session, fact.question]
+
+    @_read.register
+    def _(self, fact: facts.ConnectionTrying) -> None:
+        assert fact.connection not in self.trying
+        self.trying.add(fact.connection)
+
+    @_read.register
+    def _(self, fact: facts.ConnectionUp) -> None:
+        self.trying.remove(fact.connection)
+        self.up[fact.connection] = fact.session, fact.server
+
+    @_read.register
+    def _(self, fact: facts.ConnectionDegraded) -> None:
+        assert fact.connection in self.up
+        self.unwell.add(fact.connection)
+
+    @_read.register
+    def _(self, fact: facts.ConnectionRestored) -> None:
+        self.unwell.remove(fact.connection)
+
+    @_read.register
+    def _(self, fact: facts.ConnectionLost) -> None:
+        assert self.up.pop(fact.connection) == (fact.session, fact.server)
+        self.unwell.discard(fact.connection)
+
+    @_read.register
+    def _(self, fact: facts.ConnectionEnded) -> None:
+        assert fact.connection not in self.up
+        self.trying.discard(fact.connection)
+
+    @_read.register
+    def _(self, fact: facts.ChildStarted) -> None:
+        assert fact.connection not in self.children
+        self.children[fact.connection] = fact.pid
+
+    @_read.register
+    def _(self, fact: facts.ChildEnded) -> None:
+        assert self.children.pop(fact.connection) == fact.pid

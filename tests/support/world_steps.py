@@ -19,6 +19,7 @@ from asgi_world import open_world
 from emceepee_trio.backend.connections import connect
 from emceepee_trio.config import Config, Defaults, Limits, Reconnect, Retry, Server
 from parts import hop
+from replay import Replay
 from trio_machine import TrioMachine
 from world import Host, Hosts, Place, blocks, code_of
 from world_model import Call, Life, Names, Question, Timer
@@ -72,6 +73,8 @@ class Steps(TrioMachine):
 
     def __init__(self) -> None:
         self.hosts = Hosts()
+        self.replay = Replay()
+        self.facts_seen = 0
         self.names = Names({"a", "b"})
         self.places: list[Place] = []
         """Of sessions that live."""
@@ -90,6 +93,7 @@ class Steps(TrioMachine):
         async def opened() -> AsyncGenerator[None]:
             with mock.patch.object(connect, "_open_streams", self.hosts.open_streams):
                 async with open_world(CONFIG, guard=math.inf) as self.mcp:
+                    self.replay.reads(self.mcp.manager.journal)
                     yield
 
         return opened()

@@ -29,6 +29,34 @@ class Truths(Acts):
             assert all(h.until > self.now for h in place.held if h.what == "await")
 
     @invariant()
+    def what_was_noted_says_how_it_stands(self) -> None:
+        replay, sessions = self.replay, self.mcp.manager.sessions()
+        replay.check()
+        assert replay.sessions == {session.id for session in sessions}
+        assert replay.in_flight == {(s.id, call) for s in sessions for call in s.calls._in_flight}
+        assert replay.working == {
+            (s.id, task.task_id) for s in sessions for task in s.calls.working()
+        }
+        assert replay.questions.keys() == {
+            (s.id, id_) for s in sessions for id_ in s.questions._open
+        }
+        kept = {(s.id, call) for s in sessions for call in s.calls._finished}
+        assert {key for key in replay.kept if key[0] in replay.sessions} == kept
+        assert sorted(up for up in replay.up.values() if up[0] in replay.sessions) == sorted(
+            (session.id, backend.server.name)
+            for session in sessions
+            for backend in session._running
+            if backend.client is not None
+        )
+
+    @invariant()
+    def no_fact_says_what_was_said(self) -> None:
+        while self.facts_seen < len(self.replay.noted):
+            fact = repr(self.replay.noted[self.facts_seen])
+            assert not any(life.secret in fact for life in self.lives)
+            self.facts_seen += 1
+
+    @invariant()
     def nothing_crosses(self) -> None:
         by_session = {place.session.id: place.life for place in self.places}
         for host in self.hosts.all:
@@ -103,4 +131,6 @@ class Truths(Acts):
         self.do_sync(self.mcp.manager.close)
         self.pass_time(round(LEAVING) + 1)
         assert not any(host.is_open for host in self.hosts.all)
+        self.replay.check()
+        assert self.replay.is_empty
         assert self.count_tasks() == self.tasks
