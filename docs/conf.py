@@ -12,7 +12,7 @@ project = "emceepee-trio"
 author = "the emceepee-trio authors"
 version = release = version_of("emceepee-trio")
 
-extensions = ["reference"]
+extensions = ["reference", "lanes"]
 exclude_patterns = ["_build"]
 default_role = "literal"
 smartquotes = False  # defaults are shown as JSON
