@@ -18,8 +18,10 @@ from emceepee_trio.config import Config, Limits, Server
 from peers import Peer, Peers
 
 FEW, MANY = 10, 10_000
-ROUNDS = 5
+ROUNDS = 10
 """Of which the least counts: the order of tasks is drawn anew in each tick."""
+TICKS = 300
+"""Steps of a few ticks of trio, more or less: what looks at all that is kept takes thousands."""
 EACH = FEW // ROUNDS
 """Taken in each round, so that there are as many to take in the last one."""
 WORKING = 2
@@ -93,7 +95,7 @@ async def least(world: World, client: Client, ask: Callable[[Client], Exchange])
     return min(counts)
 
 
-async def test_a_request_costs_the_same_whatever_is_kept(autojump_clock: MockClock) -> None:
+async def test_a_request_costs_the_same_whatever_is_kept(mock_clock: MockClock) -> None:
     config = Config(servers=(Server("x", command="program", era="handshake"),), limits=LIMITS)
     with Peers(on_call=answered).in_place():
         async with open_world(config) as world:
@@ -106,5 +108,6 @@ async def test_a_request_costs_the_same_whatever_is_kept(autojump_clock: MockClo
                 name: (await least(world, poor, ask), await least(world, rich, ask))
                 for name, ask in REQUESTS.items()
             }
-    dearer = {name: (few, many) for name, (few, many) in costs.items() if many > 1.05 * few}
+            mock_clock.autojump_threshold = 0  # the end may take its time
+    dearer = {name: (few, many) for name, (few, many) in costs.items() if many > 1.05 * few + TICKS}
     assert dearer == {}
