@@ -34,6 +34,7 @@ OWN = {
 BLIND = {
     "bridge/relay.py": "of one request, in a thread of its own; becomes its answer",
     "daemon.py": "of reading the settings again; what runs goes on with those it has",
+    "journal.py": "of a reader; whoever notes is in the middle of something",
     "logs/lines.py": "becomes a line that says so; the firewall itself logs",
     "model/forms.py": "becomes an error of the schema; the model knows no firewall",
 }
