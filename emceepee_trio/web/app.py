@@ -29,10 +29,6 @@ from .wire import send_json
 MCP = "/mcp"
 PRINCIPAL = "principal"
 """Where the state of a scope tells the Quart app who asks."""
-ADDRESSED = (b"host", b"origin")
-"""Headers that say for whom a request is, and from whom."""
-KINDS = 64
-"""Of requests that are known to be for us; with more, all are asked about again."""
 MAX_BODY = 64 * 1024
 """Bytes, for everything but MCP."""
 
@@ -50,7 +46,6 @@ class App:
     security: Security
     endpoint: Endpoint
     pages: QuartTrio
-    _admitted: Admitted | None = attrs.field(default=None, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -69,9 +64,7 @@ class App:
             await send_json(answer, bug.status, bug.body)
 
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        if self._admitted is None or self._admitted.security is not self.security:
-            self._admitted = Admitted(self.security)
-        answer.headers = self._admitted.admit(scope)
+        answer.headers = self.security.admit(scope)
         if scope["method"] == "OPTIONS":
             await answer(
                 {"type": "http.response.start", "status": 204, "headers": preflight(scope)}
@@ -98,33 +91,6 @@ def _below_its_mount(scope: Scope) -> Scope:
     if not mount or not path.startswith(mount):
         return scope
     return {**scope, "root_path": "", "path": path[len(mount) :] or "/"}
-
-
-@attrs.define(eq=False)
-class Admitted:
-    """Security, asked once about requests that are alike in what it admits them by.
-
-    Tokens are not part of that: they are looked at each time.
-    """
-
-    security: Security
-    _known: dict[object, list[Header]] = attrs.field(factory=dict, init=False)
-
-    def admit(self, scope: Scope) -> list[Header]:
-        server = scope.get("server")
-        kind = (
-            server and tuple(server),
-            scope["path"][:1],
-            *[h for h in scope["headers"] if h[0] in ADDRESSED],
-            *[name for name, _ in scope["headers"] if name == b"authorization"],
-        )
-        known = self._known.get(kind)
-        if known is None:
-            known = self.security.admit(scope)
-            if len(self._known) >= KINDS:
-                self._known.clear()
-            self._known[kind] = known
-        return known
 
 
 @attrs.define(eq=False)

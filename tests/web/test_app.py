@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -11,17 +11,15 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
 
 from emceepee_trio.config import Config, Http, Server
-from emceepee_trio.serving.asgi import Receive, Refused, Scope, Send
+from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.serving.binds import Bind, Unix
 from emceepee_trio.session.buffers import Buffers
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
-from emceepee_trio.web.app import Admitted, App, pages
+from emceepee_trio.web.app import App, pages
 from emceepee_trio.web.security import Security, Tokens
 from emceepee_trio.web.wire import read_body, send_bytes, send_event
 from fake_backends import raw, until
@@ -96,33 +94,6 @@ async def test_a_rebinding_attack_is_refused_before_anything_else() -> None:
             assert answer.status == 403
             assert "http.allowed_hosts" in error(answer)
         assert world.endpoint.seen == []
-
-
-KINDS: dict[str, list[Any]] = {
-    "path": ["/mcp", "*", "/healthz", ""],
-    "server": [("127.0.0.1", 80), ["127.0.0.1", 80], ("10.0.0.1", 80), ("unix", None), None],
-    "host": [(), ("localhost",), ("evil.example",), ("ours.example",), ("localhost", "localhost")],
-    "origin": [(), ("http://localhost",), ("http://evil.example",), ("http://ours.example",)],
-    "authorization": [(), ("Bearer a",), ("Bearer b",), ("Bearer a", "Bearer a")],
-}
-
-
-@given(st.lists(st.fixed_dictionaries({k: st.sampled_from(v) for k, v in KINDS.items()})))
-def test_whoever_was_here_before_nobody_is_admitted_who_would_not_be(asked: list[Any]) -> None:
-    security = Security.of(Http(allowed_hosts=("ours.example",)), TOKENS)
-    admitted = Admitted(security)
-    for each in asked:
-        named = [(n, v) for n in ("host", "origin", "authorization") for v in each[n]]
-        headers = [(name.encode(), value.encode()) for name, value in named]
-        scope = {"path": each["path"], "server": each["server"], "headers": headers}
-        assert _said(admitted.admit, scope) == _said(security.admit, scope)
-
-
-def _said(admit: Callable[[Scope], Any], scope: Scope) -> Any:
-    try:
-        return admit(scope)
-    except Refused as refused:
-        return refused.body
 
 
 async def test_a_page_from_elsewhere_is_refused_and_cannot_read_why() -> None:
