@@ -214,6 +214,13 @@ class DeliveryGivenBack(Fact):
 
 
 @attrs.frozen
+class DeliveryLost(Fact):
+    """It cannot be written: the events are not told at all, and counted."""
+
+    delivery: int
+
+
+@attrs.frozen
 class StreamOpened(Fact):
     """To a client of the handshake era, over HTTP."""
 

@@ -19,7 +19,10 @@ import attrs
 
 from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
+from ..journal import Journal
+from ..model import facts
 from ..model.events import Event, Happening, Notification, abridged
+from ..model.facts import Fact
 from ..model.incidents import event_texts
 from ..model.wire import dumps, event_json, event_type, new_event, timestamp
 from ..waits.feed import Feed
@@ -111,6 +114,8 @@ class Delivery:
     """Ids of those that were taken before, and not given back."""
     without: Callable[[], str | None] = attrs.field(default=lambda: None, init=False)
     """What the response is if they are given back; None if nothing would be left of it."""
+    _number: int = attrs.field(default=0, init=False)
+    """For the journal; none if there is nothing to note."""
     _settled: bool = attrs.field(default=False, init=False)
     _else: list[Callable[[], None]] = attrs.field(factory=list, init=False)
     """To be called if what is told beside them is not."""
@@ -126,14 +131,14 @@ class Delivery:
 
     def commit(self) -> None:
         """The response is handed to the transport."""
-        self._settle()
+        self._settle(facts.DeliveryHandedOver)
         for kept in self._shown:
             kept.delivered = True
         self._owner._newest_told = max(self._owner._newest_told, self.last_event_id)
 
     def give_back(self) -> None:
         """The response will not be written."""
-        self._settle()
+        self._settle(facts.DeliveryGivenBack)
         self._owner._lost += self.lost
         for kept in self._shown:
             if kept.is_pending:
@@ -148,7 +153,7 @@ class Delivery:
 
     def lose(self) -> None:
         """They cannot be written down: forgotten, and counted, or no response ever could be."""
-        self._settle()
+        self._settle(facts.DeliveryLost)
         self._take_back()
         pending = [kept for kept in self._shown if kept.is_pending]
         for kept in pending:
@@ -156,9 +161,11 @@ class Delivery:
                 self._owner._bytes -= kept.event.size
         self._owner.lose(self.lost + len(pending))
 
-    def _settle(self) -> None:
+    def _settle(self, noted: Callable[[float, str, int], Fact]) -> None:
         assert not self._settled, "a delivery is settled once"
         self._settled = True
+        if self._number:
+            self._owner.journal.note(noted, self._owner.session_id, self._number)
         for kept in self._shown:
             kept.outgoing -= 1
 
@@ -183,6 +190,7 @@ class Events:
     keep_for: float
     on_kept: Callable[[float], None]
     session_id: str
+    journal: Journal = attrs.field(factory=Journal)
     triggers: Feed[Trigger] = attrs.field(factory=lambda: Feed[Trigger](TRIGGERS), init=False)
     _kept: OrderedDict[str, _Kept] = attrs.field(factory=OrderedDict, init=False)
     _pending: _Pending = attrs.field(factory=_Pending, init=False)
@@ -322,6 +330,10 @@ class Events:
         delivery = Delivery(events, more, lost, cursor_lost, last_event_id, self, taken, repeated)
         for kept in taken:
             kept.outgoing += 1
+        if taken or lost:
+            number = delivery._number = self.journal.number()
+            counts = len(taken), more, lost
+            self.journal.note(facts.DeliveryMade, self.session_id, number, *counts)
         return delivery
 
     def recent(self, server: str, at_most: int) -> list[dict[str, Any]]:

@@ -107,6 +107,7 @@ class Session:
             limits.events_ms / 1000,
             self.sweeper.look,
             self.id,
+            self.shared.journal,
         )
         self.calls = Calls(
             limits,

@@ -20,11 +20,13 @@ from hypothesis.stateful import (
 )
 
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
+from emceepee_trio.journal import Journal
 from emceepee_trio.model import events as happened
 from emceepee_trio.model.events import Happening, Notification, TimerExpired
 from emceepee_trio.model.wire import event_type
 from emceepee_trio.session.events import Delivery, Events
 from parts import new_ids
+from replay import Replay
 from trio_machine import TrioMachine
 
 LIFE: list[Happening] = [
@@ -102,8 +104,11 @@ class Deliveries(TrioMachine):
         self.newest_told = ""
         self.under_way: list[Response] = []
         self.now = 0.0
+        journal, self.replay = Journal(), Replay()
+        self.replay.reads(journal)
+        clocks = (lambda: self.now), (lambda: 0.0)
         self.events = Events(
-            new_ids(), lambda: self.now, lambda: 0.0, KEEP, KEEP_BYTES, KEEP_FOR, self.keep, "s"
+            new_ids(), *clocks, KEEP, KEEP_BYTES, KEEP_FOR, self.keep, "s", journal
         )
         self.due: list[float] = []
         self.items: list[Item] = []
@@ -314,6 +319,13 @@ class Deliveries(TrioMachine):
                 item = None if waiter.since is None else self.ids[waiter.since]
                 # Or it has been forgotten meanwhile, which is no news.
                 assert item is None or not item.kept or self.kept[-1] is item
+
+    @invariant()
+    def what_was_noted_says_what_is_on_its_way(self) -> None:
+        self.replay.check()
+        assert len(self.replay.deliveries) == len(
+            [response for response in self.under_way if response.items or response.lost]
+        )
 
     @invariant()
     def it_keeps_what_it_should(self) -> None:

@@ -37,6 +37,11 @@ class Replay:
     unwell: set[int] = attrs.field(factory=set, init=False)
     children: dict[int, int] = attrs.field(factory=dict, init=False)
     """Pids, by their connections."""
+    deliveries: set[int] = attrs.field(factory=set, init=False)
+    """Those that nobody knows the end of."""
+    streams: set[str] = attrs.field(factory=set, init=False)
+    evicted: dict[str, int] = attrs.field(factory=dict, init=False)
+    """Messages, by session."""
     _bugs: list[AssertionError] = attrs.field(factory=list, init=False)
     """What was noted that could not be."""
 
@@ -47,7 +52,7 @@ class Replay:
     def is_empty(self) -> bool:
         """Nothing is under way any more."""
         under_way = (self.sessions, self.in_flight, self.working, self.questions)
-        return not any((*under_way, self.trying, self.up, self.children))
+        return not any((*under_way, self.trying, self.up, self.children, self.deliveries))
 
     def check(self) -> None:
         if self._bugs:
@@ -159,3 +164,31 @@ class Replay:
     @_read.register
     def _(self, fact: facts.ChildEnded) -> None:
         assert self.children.pop(fact.connection) == fact.pid
+
+    @_read.register
+    def _(self, fact: facts.DeliveryMade) -> None:
+        assert fact.events or fact.lost
+        assert fact.delivery not in self.deliveries
+        self.deliveries.add(fact.delivery)
+
+    @_read.register(facts.DeliveryHandedOver)
+    @_read.register(facts.DeliveryGivenBack)
+    @_read.register(facts.DeliveryLost)
+    def _(
+        self, fact: facts.DeliveryHandedOver | facts.DeliveryGivenBack | facts.DeliveryLost
+    ) -> None:
+        self.deliveries.remove(fact.delivery)
+
+    @_read.register
+    def _(self, fact: facts.StreamOpened) -> None:
+        assert fact.stream not in self.streams
+        self.streams.add(fact.stream)
+
+    @_read.register
+    def _(self, fact: facts.StreamResumed) -> None:
+        assert fact.stream in self.streams
+
+    @_read.register
+    def _(self, fact: facts.StreamEvicted) -> None:
+        assert fact.evicted == self.evicted.get(fact.session, 0) + fact.count
+        self.evicted[fact.session] = fact.evicted

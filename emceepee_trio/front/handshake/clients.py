@@ -323,7 +323,8 @@ class HttpSession:
 
     def __attrs_post_init__(self) -> None:
         sweeper = self.session.sweeper
-        self.streams = Streams(self.session.id, on_kept=sweeper.look)
+        journal = self.session.shared.journal
+        self.streams = Streams(self.session.id, on_kept=sweeper.look, journal=journal)
         sweeper.keepers = (*sweeper.keepers, self.streams)
 
     def close(self) -> None:

@@ -19,6 +19,8 @@ import trio
 
 from ... import logs
 from ...config.bounds import MAX_STREAM_BYTES, MAX_STREAM_MESSAGES
+from ...journal import Journal
+from ...model import facts
 from ...session.events import Delivery
 from ...waits.bell import Bell
 from .line import Line
@@ -48,6 +50,7 @@ class Streams:
     keep_bytes: int = MAX_STREAM_BYTES
     on_kept: Callable[[float], None] = lambda due: None
     """Told when :meth:`sweep` is wanted: when events that were not read go back."""
+    journal: Journal = attrs.field(factory=Journal)
     standalone: Stream = attrs.field(init=False)
     """What belongs to no request."""
     evicted: int = attrs.field(default=0, init=False)
@@ -75,6 +78,7 @@ class Streams:
         self._made += 1
         stream = Stream(f"{self._prefix}{self._made}", self._freed)
         self._streams[stream.id] = stream
+        self.journal.note(facts.StreamOpened, self.session_id, stream.id)
         return stream
 
     def finish(self, stream: Stream) -> None:
@@ -106,6 +110,7 @@ class Streams:
         stream = self._streams.get(found[1]) if found else None
         if found is None or stream is None or int(found[2]) > stream.last:
             raise UnknownStream(last_event_id)
+        self.journal.note(facts.StreamResumed, self.session_id, stream.id)
         self._lost(stream.rewind(int(found[2])))
         self._line.join(stream)
         return stream.open_reader()
@@ -183,9 +188,9 @@ class Streams:
         self._line.join(stream)
 
     def _lost(self, count: int) -> None:
-        before, self.evicted = self.evicted, self.evicted + count
-        if before.bit_length() != self.evicted.bit_length():  # as it doubles, not once for each
-            logs.write("warn", "stream_eviction", session=self.session_id, evicted=self.evicted)
+        if count:
+            self.evicted += count
+            self.journal.note(facts.StreamEvicted, self.session_id, count, self.evicted)
 
     def _drop_slowest_reader(self) -> None:
         behind = [s for s in self._streams.values() if s.has_reader and s.taken < s.last]

@@ -11,6 +11,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from effort import effort
 from emceepee_trio.front.handshake.stream import Stream, StreamReader
 from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE, Streams, UnknownStream
+from emceepee_trio.journal import Journal, Reader
+from emceepee_trio.logs.facts import LINES, tell
+from replay import Replay
 
 
 async def read(reader: StreamReader, count: int) -> list[str]:
@@ -318,12 +321,33 @@ async def test_who_starts_over_has_no_reader_of_the_standalone_stream_any_more()
 
 async def test_evictions_are_logged_as_they_double(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "emceepee_trio")
-    streams = Streams("s", keep=1)
+    journal = Journal()
+    journal.add(Reader("log", tell, LINES))
+    streams = Streams("s", keep=1, journal=journal)
     for n in range(1, 10):
         fill(streams, streams.standalone, json.dumps(n))
         await streams.wait_for_room()
     logged = [r.fields["evicted"] for r in caplog.records if r.message == "stream_eviction"]  # type: ignore[attr-defined]  # logs.py puts it there
     assert logged == [1, 2, 4, 8]
+
+
+async def test_what_becomes_of_a_stream_is_noted() -> None:
+    journal, replay = Journal(), Replay()
+    replay.reads(journal)
+    streams = Streams("s", keep=1, journal=journal)
+    stream = streams.new()
+    assert replay.streams == {streams.standalone.id, stream.id}
+    for text in "abc":
+        fill(streams, stream, text)
+        await streams.wait_for_room()
+    streams.resume(stream.event_id(0))
+    replay.check()
+    assert replay.evicted == {"s": streams.evicted} == {"s": 2}
+    assert [type(fact).__name__ for fact in replay.noted[-3:]] == [
+        "StreamEvicted",
+        "StreamEvicted",
+        "StreamResumed",
+    ]
 
 
 async def test_no_message_is_dearer_for_what_is_kept() -> None:
