@@ -39,6 +39,11 @@ _ours = logging.getLogger(OURS)
 _often = Often(time.monotonic)
 
 
+def writes(level: Level) -> bool:
+    """Whether lines of that level are; for who would do much for one that is not."""
+    return _ours.isEnabledFor(_LEVELS[level])
+
+
 def write(level: Level, event: str, **fields: Any) -> None:
     """Log *event*. Fields that are None are left out."""
     _log(level, event, fields)

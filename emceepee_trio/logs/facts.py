@@ -8,7 +8,7 @@ from typing import Any
 from ..model import facts
 from ..model.facts import Closing, Fact
 from ..model.states import TaskState
-from . import Level, write
+from . import Level, write, writes
 
 Line = tuple[Level, str, Mapping[str, Any]]
 """Level, event and fields, beside the session."""
@@ -30,7 +30,9 @@ def _session_ended(fact: facts.SessionEnded) -> Line:
     return "info", "session_destroyed", {"reason": fact.reason}
 
 
-def _call_begun(fact: facts.CallBegun) -> Line:
+def _call_begun(fact: facts.CallBegun) -> Line | None:
+    if not writes("debug"):
+        return None
     return "debug", "tool_execution_start", {**_tool(fact), "has_args": fact.has_args}
 
 
@@ -40,6 +42,8 @@ def _call_promoted(fact: facts.CallPromoted) -> Line:
 
 def _call_settled(fact: facts.CallSettled) -> Line | None:
     if fact.fate is TaskState.COMPLETED:
+        if not writes("debug"):
+            return None
         took = {"duration_ms": fact.duration_ms}
         return "debug", "tool_execution_complete", {**_tool(fact), **took}
     if fact.fate is TaskState.FAILED:
