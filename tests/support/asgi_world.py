@@ -5,11 +5,12 @@ Such a request is one of ``test/speak``, a method that exists only here; see :cl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import attrs
+import pytest
 import trio
 from mcp.server.context import ServerRequestContext
 from mcp_types import RequestParams
@@ -86,8 +87,43 @@ async def open_world(config: Config | None = None, guard: float = GUARD) -> Asyn
             yield world
 
 
+@contextmanager
+def threads_hold_the_clock() -> Generator[None]:
+    """A clock that jumps does so when no task has anything to do; what a thread does it cannot see.
+
+    So while one works, also for somebody who is cancelled, a task beside it has something to do.
+    """
+    usual = trio.to_thread.run_sync
+
+    async def run_sync(*args: Any, **options: Any) -> Any:
+        done = False
+
+        async def busy() -> None:
+            with trio.CancelScope(shield=True):
+                while not done:
+                    await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(busy)
+            try:
+                return await usual(*args, **options)
+            finally:
+                done = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trio.to_thread, "run_sync", run_sync)
+        yield
+
+
 @asynccontextmanager
 async def _open_world(config: Config) -> AsyncGenerator[World]:
+    with threads_hold_the_clock():
+        async with _opened(config) as world:
+            yield world
+
+
+@asynccontextmanager
+async def _opened(config: Config) -> AsyncGenerator[World]:
     async with open_sessions(config) as manager, trio.open_nursery() as nursery:
         endpoint = McpEndpoint(manager, config, TOOLBOX)
         world = World(endpoint, manager, nursery)
