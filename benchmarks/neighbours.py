@@ -392,9 +392,8 @@ def main() -> None:
         return serve(given.server.split())
     if given.attack is not None:
         return attack(given.attack, given.port)
-    print(
-        f"{'p99 of a ping':34}{'idle ms':>10}{'under ms':>10}{'times':>8}{'worst ms':>10}{'beside ms':>11}"
-    )
+    heads = f"{'idle ms':>10}{'under ms':>10}{'times':>8}{'worst ms':>10}{'beside ms':>11}"
+    print(f"{'p99 of a ping':34}{heads}")
     chosen = tuple(given.row or [""])
     for row in ROWS:
         if not row.startswith(chosen):
