@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import attrs
+import outcome
 import pytest
 import trio
 from mcp.server.context import ServerRequestContext
@@ -100,15 +101,14 @@ def threads_hold_the_clock() -> Generator[None]:
 
         async def busy() -> None:
             with trio.CancelScope(shield=True):
-                while not done:
+                while not done:  # noqa: ASYNC110 - to have something to do is what it is for
                     await trio.lowlevel.checkpoint()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(busy)
-            try:
-                return await usual(*args, **options)
-            finally:
-                done = True
+            found = await outcome.acapture(usual, *args, **options)
+            done = True
+        return found.unwrap()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trio.to_thread, "run_sync", run_sync)
