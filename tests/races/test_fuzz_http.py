@@ -34,6 +34,8 @@ CONFIG = Config(
     policy=Policy(spawn="allow"),
 )
 TOKENS = {"fuzzer": "f", "neighbour": "n"}
+STRANGER = ("stranger", "s")
+"""Whose token the fuzzer may have; who has the neighbour's is the neighbour."""
 STATUSES = {200, 202, 204, 400, 401, 403, 404, 405, 406, 413, 415, 503}
 PATIENCE = 100.0
 """Seconds, on a clock that jumps, until a client gives up."""
@@ -55,7 +57,7 @@ HEADERS: Mapping[str, list[str | None]] = {
     "mcp-method": [None, "", "tools/call", "x", "\xff", "initialize"],
     "mcp-name": [None, "", "echo", "=?base64?AAAA?=", "=?base64?//79?=", "=?base64?x?="],
     "mcp-param-server": [None, "", "good"],
-    "authorization": [None, "", "Bearer", "Bearer n", "Bearer \xff", "Basic Zg==", "Bearer f f"],
+    "authorization": [None, "", "Bearer", "Bearer s", "Bearer \xff", "Basic Zg==", "Bearer f f"],
     "host": [None, "", "localhost", "evil.example", "[::1", "localhost:99999", "a:b:c", "\xff"],
     "origin": [None, "null", "http://localhost:80", "http://evil.example", "://", "http://[", ""],
     "access-control-request-headers": ["authorization", "mcp-x, a b", ","],
@@ -165,7 +167,7 @@ def check(exchange: Exchange, ids: list[Any]) -> None:
 async def open_fuzzed(version: str = LATEST) -> AsyncGenerator[World]:
     with no_bugs(), scripted():
         async with open_world(CONFIG) as world:
-            tokens = Tokens.of(TOKENS.items())
+            tokens = Tokens.of([*TOKENS.items(), STRANGER])
             quart = pages(world.manager, dict, lambda: True)
             app = App(Security.of(CONFIG.http, tokens), world.endpoint, quart)
 

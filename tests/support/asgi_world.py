@@ -5,7 +5,7 @@ Such a request is one of ``test/speak``, a method that exists only here; see :cl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -22,7 +22,9 @@ from emceepee_trio.config import Config
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.tools import TOOLBOX
+from emceepee_trio.tools import TOOLBOX, questions
+from emceepee_trio.tools.common import search
+from emceepee_trio.waits import matching
 from emceepee_trio.waits.slot import Slot
 
 GUARD = 7200.0
@@ -89,14 +91,14 @@ async def open_world(config: Config | None = None, guard: float = GUARD) -> Asyn
 
 
 @contextmanager
-def threads_hold_the_clock() -> Generator[None]:
+def matching_holds_the_clock() -> Generator[None]:
     """A clock that jumps does so when no task has anything to do; what a thread does it cannot see.
 
-    So while one works, also for somebody who is cancelled, a task beside it has something to do.
+    So while a pattern is matched in one, also for somebody who is cancelled meanwhile, a task
+    beside it has something to do.
     """
-    usual = trio.to_thread.run_sync
 
-    async def run_sync(*args: Any, **options: Any) -> Any:
+    async def in_thread(match: Callable[[], Any]) -> Any:
         done = False
 
         async def busy() -> None:
@@ -106,18 +108,19 @@ def threads_hold_the_clock() -> Generator[None]:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(busy)
-            found = await outcome.acapture(usual, *args, **options)
+            found = await outcome.acapture(matching.in_thread, match)
             done = True
         return found.unwrap()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trio.to_thread, "run_sync", run_sync)
+        for user in (search, questions):
+            patch.setattr(user, "in_thread", in_thread)
         yield
 
 
 @asynccontextmanager
 async def _open_world(config: Config) -> AsyncGenerator[World]:
-    with threads_hold_the_clock():
+    with matching_holds_the_clock():
         async with _opened(config) as world:
             yield world
 
