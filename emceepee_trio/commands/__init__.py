@@ -1,1 +1,1 @@
-"""One module for each subcommand; the only ones that print."""
+"""One module for each subcommand; what they share is in `common`. Nothing else prints."""

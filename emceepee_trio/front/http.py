@@ -1,6 +1,6 @@
 """The MCP endpoint over HTTP: POST, GET and DELETE of `/mcp`, handshake era; `modern.py` the other.
 
-Whoever calls this has checked Host, Origin and token (`security.py`) and says who the principal is.
+Whoever calls this has checked Host, Origin and token (`web/security.py`) and says who the principal is.
 A connection that closes ends nothing: requests run in the session.
 """
 

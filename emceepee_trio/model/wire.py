@@ -48,7 +48,7 @@ def loads(text: str) -> Any:
 
     Raises:
         ValueError: it is not.
-        RecursionError: it is nested deeper than Python goes; see `intake.py` for less.
+        RecursionError: it is nested deeper than Python goes; see `json/intake.py` for less.
     """
     return _DECODER.decode(text)
 

@@ -2,5 +2,5 @@
 
 `app` who answers what · `security` whether somebody may ask: `authority` of hosts and origins,
 `tokens` and the `token_file` they come from · `status` and `logged` what people ask of a daemon ·
-`wire` bodies in, JSON and event streams out.
+`wire` bodies in, JSON and event streams out; answers as they are written, also elsewhere.
 """

@@ -34,7 +34,7 @@ MAX_BODY = 64 * 1024
 
 
 class Endpoint(Protocol):
-    """What answers for a path of its own; see `http.McpEndpoint`."""
+    """What answers for a path of its own; see `front/http.py`."""
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, principal: str
@@ -81,7 +81,7 @@ class App:
             await self.pages(scope, receive, answer)  # type: ignore[arg-type]  # dicts, to ASGI as well
 
     def _endpoint(self, path: str) -> Endpoint | None:
-        """Where `/servers/<name>/mcp` will be looked up, too."""
+        """Who answers there, other than a page."""
         return self.endpoint if path in (MCP, MCP + "/") else None
 
 

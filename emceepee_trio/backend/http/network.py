@@ -70,7 +70,7 @@ async def _resolve(host: str, port: int) -> list[str]:
     """The addresses of *host* that may be connected to, each once, at least one.
 
     Raises:
-        Refused: there are only others.
+        Forbidden: there are only others.
     """
     try:
         found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)

@@ -1,7 +1,7 @@
 """Which servers there are, for whom: shared by all sessions, while connections never are.
 
 Configured servers are everybody's. Those added by a tool belong to the principal that added them.
-Knows no session; `manager.py` tells the sessions of a change.
+Knows no session; `session/manager.py` tells the sessions of a change.
 """
 
 from __future__ import annotations
