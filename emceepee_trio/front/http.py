@@ -1,7 +1,7 @@
 """The MCP endpoint over HTTP: POST, GET and DELETE of `/mcp`, handshake era; `modern.py` the other.
 
-Whoever calls this has checked Host, Origin and token (`web/security.py`) and says who the principal is.
-A connection that closes ends nothing: requests run in the session.
+Whoever calls this has checked Host, Origin and token (`web/security.py`) and says who the principal
+is. A connection that closes ends nothing: requests run in the session.
 """
 
 from __future__ import annotations
