@@ -80,7 +80,8 @@ class _Reading:
     def _object(self, value: Mapping[str, Any], cls: Any, path: str) -> dict[str, object]:
         fields = _fields(cls)
         takes = {k: fields[name] for k, name in self.aliases.items() if name in fields} | fields
-        given = getattr(cls, "meant", dict)(value)
+        meant = getattr(cls, "meant", None)
+        given = value if meant is None else meant(value)  # no copy of what may be very much
         known = [key for key in takes if key in given]  # of very many keys they are few
         strangers = (key for key in given if key not in takes)
         named = list(itertools.islice(strangers, NAMED - len(self.strangers)))
