@@ -256,3 +256,19 @@ async def test_of_a_batch_one_may_be_cancelled(autojump_clock: MockClock) -> Non
         client.cancel(1)
         (await world.speaker("2")).answer("two")
         assert [message["id"] for message in (await exchange.complete()).messages] == [2]
+
+
+@pytest.mark.parametrize("name", ["list_timers", "no_such_tool"])
+async def test_a_call_that_is_cancelled_before_it_begins_has_no_answer(
+    name: str, autojump_clock: MockClock
+) -> None:
+    async with open_world() as world:
+        client = await world.joined(BATCHING)
+        call = request(1, "tools/call", name=name, arguments={})
+        gone = {
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": 1, "reason": "not wanted"},
+        }
+        exchange = client.post([call, gone, request(2, "ping")])
+        assert [message["id"] for message in (await exchange.complete()).messages] == [2]

@@ -196,7 +196,7 @@ class HandshakeConnection:
                 if not scope.cancel_called:
                     self._refuse(message.id, CONNECTION_CLOSED, "Connection closed")
                 raise
-        if scope.cancelled_caught:
+        if scope.cancel_called:  # also where an error came without a checkpoint: it has no reader
             self._settle(message.id)
         else:
             await self.say(SessionMessage(said))
