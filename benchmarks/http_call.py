@@ -36,6 +36,7 @@ INITIALIZE = {
 
 
 PATH = "/mcp"
+LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Client:
@@ -44,11 +45,18 @@ class Client:
     era = "2025-11-25"
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connect(port)
         self.port = port
         self.session = ""
         self.last = 0
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def renew(self) -> None:
+        """Another connection: some servers close one that nobody has used for five seconds."""
+        self.close()
+        self.socket = connect(self.port)
 
     def open(self) -> None:
         head = self.post({"id": 0, "method": "initialize", "params": INITIALIZE})
@@ -69,33 +77,44 @@ class Client:
         return took
 
     def post(self, message: dict[str, Any]) -> bytes:
+        self.socket.sendall(self.request(message))
+        data = b""
+        while not is_whole(data):
+            data += read(self.socket)
+        return data
+
+    def request(self, message: dict[str, Any]) -> bytes:
+        """What is sent."""
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self.socket.sendall(
+        return (
             f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
             "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
             f"MCP-Protocol-Version: {self.era}\r\n{self.session}"
             f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
-        return self._answer()
 
-    def _answer(self) -> bytes:
-        data = b""
-        while b"\r\n\r\n" not in data:
-            data += self._more()
-        head, _, body = data.partition(b"\r\n\r\n")
-        if length := re.search(rb"content-length: *(\d+)", head, re.IGNORECASE):
-            while len(body) < int(length[1]):
-                body += self._more()
-        elif b"chunked" in head.lower():
-            while not body.endswith(b"0\r\n\r\n"):
-                body += self._more()
-        return head + b"\r\n\r\n" + body
 
-    def _more(self) -> bytes:
-        if data := self.socket.recv(1 << 20):
-            return data
-        sys.exit(f"{PATH}: the server closed the connection")
+def connect(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def read(connection: socket.socket) -> bytes:
+    if data := connection.recv(1 << 20):
+        return data
+    raise ConnectionError(f"{PATH}: the server closed the connection")
+
+
+def is_whole(answer: bytes) -> bool:
+    """Whether all of it has come."""
+    head, blank, body = answer.partition(b"\r\n\r\n")
+    if not blank:
+        return False
+    if length := LENGTH.search(head):
+        return len(body) >= int(length[1])
+    return b"chunked" not in head.lower() or body.endswith(b"0\r\n\r\n")
 
 
 LEAN = """
@@ -190,7 +209,7 @@ def main() -> None:
         ) -> None:
             stack.enter_context(server(command, port))
             client = Client(port)
-            stack.callback(client.socket.close)
+            stack.callback(client.close)
             client.open()
             clients[name] = (client, tool, arguments)
 
@@ -211,6 +230,7 @@ def main() -> None:
         took: dict[str, list[float]] = {name: [] for name in clients}
         for _ in range(options.runs):
             for name, (client, tool, arguments) in clients.items():
+                client.renew()
                 took[name] += [client.call(tool, arguments) for _ in range(200)]
     yardstick = statistics.median(next(iter(took.values())))
     print(f"{'one tool call':26}{'p50 ms':>9}{'p95 ms':>9}{'ratio':>8}")

@@ -24,16 +24,20 @@ from typing import Any
 
 from http_call import BACKEND, Client, free_port, server
 
-START = """
-import sys
+START = r"""
+import importlib, pathlib, re, sys
+import emceepee_trio
 from emceepee_trio.cli import main
-{patience} = 10.0
+root = pathlib.Path(emceepee_trio.__file__).parent
+patient = re.compile(r"^QUICK = 0\.02$", re.MULTILINE)
+(where,) = (p for p in root.rglob("*.py") if patient.search(p.read_text("utf-8")))
+name = ".".join(where.relative_to(root.parent).with_suffix("").parts)
+importlib.import_module(name).QUICK = 10.0
 sys.argv[0] = "emceepee"
 main()
 """
 """Under callgrind all takes fifty times as long. What is an answer at once without it is not to
 become a stream with it, so the patience for that is fifty times as long, too."""
-PATIENCE = re.compile(r"^QUICK = 0\.02$", re.MULTILINE)
 MODERN = "2026-07-28"
 STAMP = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -49,12 +53,12 @@ class Modern(Client):
     def open(self) -> None:
         self.era = MODERN
 
-    def post(self, message: Json) -> bytes:
+    def request(self, message: Json) -> bytes:
         params = {**message.get("params", {}), "_meta": STAMP}
         self.session = f"Mcp-Method: {message['method']}\r\n"
         if "name" in params:
             self.session += f"Mcp-Name: {params['name']}\r\n"
-        return super().post({**message, "params": params})
+        return super().request({**message, "params": params})
 
 
 class Counted:
@@ -74,15 +78,9 @@ class Counted:
         return int(found[1]) if found else sys.exit("callgrind has written no sum")
 
 
-def ours(port: int, config: Path) -> list[str]:
+def ours(port: int, config: Path, python: str = sys.executable) -> list[str]:
     """The command, with the patience of a slower machine."""
-    import emceepee_trio  # noqa: PLC0415 - only to find it
-
-    package = Path(emceepee_trio.__file__).parent
-    (where,) = (p for p in package.rglob("*.py") if PATIENCE.search(p.read_text("utf-8")))
-    module = ".".join(where.relative_to(package.parent).with_suffix("").parts)
-    start = f"import {module}" + START.format(patience=f"{module}.QUICK")
-    command = [sys.executable, "-c", start, "serve", "--config", str(config), "--no-auth"]
+    command = [python, "-c", START, "serve", "--config", str(config), "--no-auth"]
     return [*command, "--bind", f"127.0.0.1:{port}"]
 
 

@@ -30,7 +30,7 @@ from emceepee_trio.session import buffers, calls, events, questions, session, ti
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import activity, execution
 from emceepee_trio.tools.common import asking, response
-from peers import Peer, Peers
+from memory_peers import Peer, Peers
 
 ONE, OTHER = "one", "other"
 FORM = {"mode": "form", "message": "name?", "requestedSchema": {"type": "object"}}

@@ -14,8 +14,8 @@ from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
+from memory_peers import Peer, Peers
 from parts import at_the_moment, in_many_orders
-from peers import Peer, Peers
 from recording import Recorder
 
 TRIES: dict[str, Callable[[Peer], None]] = {

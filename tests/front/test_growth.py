@@ -15,7 +15,7 @@ from asgi_world import World, open_world
 from deliveries_model import happen
 from effort import efforts
 from emceepee_trio.config import Config, Limits, Server
-from peers import Peer, Peers
+from memory_peers import Peer, Peers
 
 FEW, MANY = 10, 10_000
 ROUNDS = 10

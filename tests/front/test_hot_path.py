@@ -13,7 +13,7 @@ from asgi_client import Client, Exchange
 from asgi_world import open_world
 from effort import efforts
 from emceepee_trio.config import Config, Server
-from peers import Peer, Peers
+from memory_peers import Peer, Peers
 
 ROUNDS = 5
 """Of which the least counts: the order of tasks is drawn anew in each tick."""

@@ -13,8 +13,8 @@ from trio.testing import wait_all_tasks_blocked
 from connected import World, dies, open_world, reconnects, server, session_ends, tool_removes
 from emceepee_trio.model.states import BackendState
 from emceepee_trio.session.session import Session
+from memory_peers import Peer, Peers
 from parts import MOMENT, at_the_moment, hop, in_many_orders, mock_clock
-from peers import Peer, Peers
 from principals import data, told
 
 RESULT: dict[str, Any] = {"content": [], "isError": False}

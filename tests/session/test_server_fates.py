@@ -27,8 +27,8 @@ from connected import (
 from emceepee_trio.config import Server
 from emceepee_trio.errors import NotFound, ToolError
 from emceepee_trio.model.states import QuestionState, TaskState
+from memory_peers import Peers
 from parts import MOMENT, at_the_moment, hop, in_many_orders
-from peers import Peers
 from principals import data, told
 
 RESULT: dict[str, Any] = {"content": [], "isError": False}

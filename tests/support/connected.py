@@ -14,7 +14,7 @@ from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
-from peers import Peer, Peers
+from memory_peers import Peer, Peers
 
 
 def server(version: str = "1", name: str = "x") -> Server:

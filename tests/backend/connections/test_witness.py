@@ -20,7 +20,7 @@ from emceepee_trio.model.events import ServerDisconnected
 from emceepee_trio.session.manager import open_sessions
 from fake_backends import Journal, raw
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
-from peers import Peers
+from memory_peers import Peers
 from recording import Running, running
 
 pytestmark = QUIET
