@@ -71,7 +71,7 @@ def tests(session: nox.Session) -> None:
     if session.python != HERE:
         elsewhere.append("foreign")
         more.append("--hypothesis-profile=few")
-    pytest(session, "-n", WORKERS, "-m", f"not ({' or '.join(elsewhere)})", *more)
+    pytest(session, "-n", WORKERS, "--dist", "worksteal", "-m", f"not ({' or '.join(elsewhere)})", *more)
 
 
 @nox.session

@@ -50,12 +50,15 @@ settings.register_profile("few", settings.get_profile("short"), max_examples=15)
 settings.load_profile("short")
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    for item in items:  # before -m looks at the markers
         for marker in MARKERS:
             if item.path.is_relative_to(TESTS / marker):
                 item.add_marker(marker)
+    yield
+    # In whichever order the others are: they have the processors while it waits.
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def pytest_collection_finish() -> None:

@@ -63,7 +63,7 @@ from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.tools import resources
 from emceepee_trio.tools.common.registry import STRANGERS
-from emceepee_trio.tools.instructions import instructions
+from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.web import token_file
 from full_pipe import full_pipe
 from parts import mock_clock
@@ -1032,7 +1032,7 @@ async def our_instructions(here: Here) -> None:
     backends = {each.name: SimpleNamespace(server=each) for each in servers}
     for count in (10, 200):
         some = dict(list(backends.items())[:count])
-        said = instructions(cast(Any, SimpleNamespace(backends=some)))
+        said = instructions(TOOLS, cast(Any, SimpleNamespace(backends=some)))
         assert len(said.encode()) <= bounds.MAX_OUR_INSTRUCTIONS
         assert "server-0" in said
         assert "x" * 100 not in said

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
 
 from .events import EventReader
 from .http import CHUNK, Address, DaemonHttp, Gone, Interrupt, Response
@@ -113,13 +114,20 @@ class Relay:
     """One client."""
 
     def __init__(
-        self, address: Address, find_token: Callable[[], str | None], write: Write
+        self,
+        address: Address,
+        find_token: Callable[[], str | None],
+        write: Write,
+        view: str | None = None,
     ) -> None:
         self._http = DaemonHttp(address)
         self._find_token = find_token  # asked again when the daemon wants another one
         self._token = find_token()
         self._write = write
-        self._workspace = f"{MCP}?session=stdio-{os.urandom(8).hex()}"
+        shown = {} if view is None else {"view": view}
+        self._endpoint = f"{MCP}?{urlencode(shown)}" if shown else MCP
+        workspace = {"session": f"stdio-{os.urandom(8).hex()}", **shown}
+        self._workspace = f"{MCP}?{urlencode(workspace)}"
         self._is_modern = False
         self._session: _Session | None = None
         self._joining = threading.Lock()
@@ -192,7 +200,7 @@ class Relay:
 
     def end(self) -> None:
         """The client is gone: so shall be what the daemon keeps for it."""
-        kept = [] if self._session is None else [(MCP, self._session.headers)]
+        kept = [] if self._session is None else [(self._endpoint, self._session.headers)]
         if self._is_modern:
             kept.append((self._workspace, {}))
         for target, headers in kept:
@@ -281,7 +289,7 @@ class Relay:
         version = version_of(message)
         if version is not None:
             return self._workspace, headers | modern_headers(message, version)
-        return MCP, headers | (session.headers if session is not None else {})
+        return self._endpoint, headers | (session.headers if session is not None else {})
 
     def _answer_in(
         self, response: Response, request_id: Any, events: EventReader, write: Write
@@ -323,7 +331,7 @@ class Relay:
         events.broke_off()
         headers = session.headers | {"Accept": SSE, "Last-Event-ID": events.last_id}
         try:
-            with self._request("GET", MCP, headers, None, asked) as response:
+            with self._request("GET", self._endpoint, headers, None, asked) as response:
                 if response.status == 200:
                     return self._answer_in(response, None, events, self._write)
         except Gone:
@@ -455,7 +463,7 @@ class Relay:
                 headers["Last-Event-ID"] = events.last_id
             events.broke_off()
             try:
-                with self._request("GET", MCP, headers) as response:
+                with self._request("GET", self._endpoint, headers) as response:
                     if response.status == 404:
                         self._another(session)
                         return

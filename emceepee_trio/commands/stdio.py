@@ -10,6 +10,7 @@ import os
 
 from .common.options import (
     HOST,
+    VIEWS,
     Usage,
     add_config_options,
     add_log_options,
@@ -26,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="U",
         help="a session of its own on the daemon at http://HOST:PORT or unix:PATH instead; auto: "
         "where `emceepee serve` listens if it is told nothing",
+    )
+    parser.add_argument(
+        "--view",
+        choices=VIEWS,
+        help=f"which tools are shown: {', '.join(VIEWS)}; default {VIEWS[0]}",
     )
     add_state_option(parser)
     add_log_options(parser)
@@ -60,7 +66,8 @@ def _serve(options: argparse.Namespace) -> int:
     keep_imported()
     raise_limit()
     try:
-        return 0 if trio.run(serve_stdio, config, state_to_keep(options.state_dir)) else 1
+        state = state_to_keep(options.state_dir)
+        return 0 if trio.run(serve_stdio, config, state, options.view or VIEWS[0]) else 1
     except CannotServe as error:
         complain(f"emceepee stdio: {error}")
         return 1
@@ -79,7 +86,7 @@ def _connect(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise Usage(f"--connect: {error}, or auto") from None
     try:
-        serve(address, lambda: find_token(options.state_dir))
+        serve(address, lambda: find_token(options.state_dir), options.view)
     except (LineTooLong, BadToken) as error:
         complain(f"emceepee stdio: {error}")
         return 1

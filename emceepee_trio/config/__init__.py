@@ -21,13 +21,25 @@ from .policy import AllowedProgram, Policy
 from .reference import reference_rst
 from .schema import file_schema
 from .server import ON_DEMAND, OUR_NAME, Lacking, Reconnect, Retry, Server
-from .settings import LOCAL, OWN, Config, ContextIn, Defaults, Health, Http, Limits, with_defaults
+from .settings import (
+    LOCAL,
+    OWN,
+    VIEWS,
+    Config,
+    ContextIn,
+    Defaults,
+    Health,
+    Http,
+    Limits,
+    with_defaults,
+)
 
 __all__ = [
     "LOCAL",
     "ON_DEMAND",
     "OUR_NAME",
     "OWN",
+    "VIEWS",
     "AllowedProgram",
     "Config",
     "ConfigError",

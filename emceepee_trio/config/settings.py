@@ -197,6 +197,9 @@ def with_defaults(
 
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
+VIEWS = ("tools", "core")
+"""Which of our tools a client is shown; the first if nothing is said."""
+
 
 @frozen
 class Config:

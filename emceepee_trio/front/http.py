@@ -46,10 +46,11 @@ from ..web.wire import (
     send_json,
     start_events,
 )
+from .address import names_workspace, view_of
 from .handshake.clients import HandshakeConnection, HttpSession
 from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .handshake.streams import UnknownStream
-from .modern import Modern, names_workspace
+from .modern import Modern
 from .sessions import open_session
 
 SESSION_HEADER = "mcp-session-id"
@@ -63,12 +64,13 @@ BATCHES = "2025-03-26"
 class McpEndpoint:
     manager: SessionManager
     config: Config
-    toolbox: Toolbox
+    views: Mapping[str, Toolbox]
+    """By name; the first is that of a URL that names none."""
     _clients: dict[str, HttpSession] = attrs.field(factory=dict, init=False)
     _modern: Modern = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._modern = Modern(self.manager, self.toolbox)
+        self._modern = Modern(self.manager, self.views)
 
     def drain(self) -> None:
         """Long polls and streams return; requests that are being answered go on."""
@@ -126,20 +128,27 @@ class McpEndpoint:
             if _is_modern(headers, data):
                 await self._modern.serve(scope, headers, data, receive, send, principal)
             else:
-                await self._take(headers, data, receive, send, principal)
+                await self._take(scope, headers, data, receive, send, principal)
         except Refused as refused:
             refused.body["id"] = _id_of(data)
             raise
 
     async def _take(
-        self, headers: Headers, data: Any, receive: Receive, send: Send, principal: str
+        self,
+        scope: Scope,
+        headers: Headers,
+        data: Any,
+        receive: Receive,
+        send: Send,
+        principal: str,
     ) -> None:
         messages = _messages(data)
         first = messages[0]
         if isinstance(first, JSONRPCRequest) and first.method == "initialize":
             if isinstance(data, list):
                 raise Refused(400, "initialize must not be part of a batch")
-            await self._initialize(first, headers, receive, send, principal)
+            toolbox = view_of(scope, self.views)
+            await self._initialize(first, toolbox, headers, receive, send, principal)
             return
         client = self._client(headers.get(SESSION_HEADER), principal)
         connection = client.connection
@@ -154,6 +163,7 @@ class McpEndpoint:
     async def _initialize(
         self,
         message: JSONRPCRequest,
+        toolbox: Toolbox,
         headers: Headers,
         receive: Receive,
         send: Send,
@@ -172,7 +182,7 @@ class McpEndpoint:
             client = self._client(named, principal)
         else:
             client = await self._new_client(principal, _on_demand(message.params or {}))
-        connection = client.connect()
+        connection = client.connect(toolbox)
         latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
         known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         connection.version = asked.protocol_version if known else latest
@@ -183,7 +193,7 @@ class McpEndpoint:
             raise Refused(503, "shutting down")
         session_id = secrets.token_urlsafe(24)
         session = await open_session(self.manager, session_id, principal, on_demand=on_demand)
-        client = self._clients[session.id] = HttpSession(session, self.manager, self.toolbox)
+        client = self._clients[session.id] = HttpSession(session, self.manager)
         session.at_end(partial(self._forget, client))
         return client
 

@@ -8,13 +8,11 @@ stream, whose closing cancels the request.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qs
 
 import anyio
 import attrs
@@ -36,7 +34,6 @@ from mcp.shared.inbound import (
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     HEADER_MISMATCH,
-    INVALID_PARAMS,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -68,12 +65,11 @@ from ..web.wire import (
     send_json,
     start_events,
 )
+from .address import view_of, workspace_of
 from .mcp import EXPECTED, Front, mcp_server
 from .progress import progress_note
 from .sessions import open_session
 
-DEFAULT_WORKSPACE = "main"
-_WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_CLIENTS = 10
 """That are told from each other in one session."""
 SHARED = (
@@ -177,7 +173,7 @@ class _Workspace:
 @attrs.define(eq=False)
 class Modern:
     manager: SessionManager
-    toolbox: Toolbox
+    views: Mapping[str, Toolbox]
     _workspaces: dict[str, _Workspace] = attrs.field(factory=dict, init=False)
     """By the name of their sessions."""
 
@@ -199,7 +195,7 @@ class Modern:
             # request is about to be cancelled: closing its response cannot say that.
             version = headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
             _raise_if(unsupported_protocol_version_rejection(version))
-            workspace = self._workspaces.get(_name(scope, principal))
+            workspace = self._workspaces.get(workspace_of(scope, principal))
             for front in () if workspace is None else workspace.under_way:
                 front.observe(message)
             await send_bytes(send, 202)
@@ -208,13 +204,14 @@ class Modern:
         if isinstance(route, InboundLadderRejection):
             _raise_if(route)
         assert isinstance(route, InboundModernRoute)
-        _raise_if(_param_rejection(message, headers, self.toolbox))
-        name = _name(scope, principal)
+        toolbox = view_of(scope, self.views)
+        _raise_if(_param_rejection(message, headers, toolbox))
+        name = workspace_of(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
         exchange = _Exchange(message.id)
-        front = Front(session, self.manager, self.toolbox, session.draining, exchange.carry)
+        front = Front(session, self.manager, toolbox, session.draining, exchange.carry)
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
@@ -276,7 +273,7 @@ class Modern:
 
     def end_workspace(self, scope: Scope, principal: str) -> None:
         """The client will ask for nothing more in its workspace."""
-        session = self.manager.get(_name(scope, principal))
+        session = self.manager.get(workspace_of(scope, principal))
         if session is None:
             raise Refused(404, "no such session")
         self.manager.end(session, "DELETE")
@@ -365,23 +362,3 @@ def _param_rejection(
     except UnknownTool:
         return None
     return validate_mcp_param_headers(schema, arguments, headers)
-
-
-def names_workspace(scope: Scope) -> bool:
-    return "session" in _query(scope)
-
-
-def _query(scope: Scope) -> dict[str, list[str]]:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-
-
-def _name(scope: Scope, principal: str) -> str:
-    """Of the session that is the workspace."""
-    return f"{principal}/{_workspace(scope)}"
-
-
-def _workspace(scope: Scope) -> str:
-    names = _query(scope).get("session", [DEFAULT_WORKSPACE])
-    if len(names) != 1 or not _WORKSPACE.fullmatch(names[0]):
-        raise Refused(400, f"session must be a name like {_WORKSPACE.pattern}", code=INVALID_PARAMS)
-    return names[0]

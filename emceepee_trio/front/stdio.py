@@ -45,7 +45,8 @@ from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
-from ..tools import TOOLBOX
+from ..tools import VIEWS
+from ..tools.common.registry import Toolbox
 from ..waits.bell import Bell
 from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
@@ -86,10 +87,11 @@ class _Pipes:
         self.trouble = self.trouble or f"cannot {doing}: {error.strerror}"
 
 
-async def serve_stdio(config: Config, state: Path | None = None) -> bool:
+async def serve_stdio(config: Config, state: Path | None = None, view: str = "tools") -> bool:
     """Serve until standard input ends or a signal comes; then nothing of the session runs.
 
-    What servers have is remembered in the *state* directory, if there is one.
+    Its client is shown the tools of *view*. What servers have is remembered in the *state*
+    directory, if there is one.
 
     Returns:
         False if the session ended before, which only a bug of ours can do.
@@ -116,7 +118,8 @@ async def serve_stdio(config: Config, state: Path | None = None) -> bool:
                 wall = Firewall("session_watch_crashed")
                 begin(session.inner, wall, _until_over, nursery.cancel_scope)
                 limits = config.limits
-                await _serve(session, manager, Measure(limits.body, limits.values), pipes)
+                measure = Measure(limits.body, limits.values)
+                await _serve(session, manager, VIEWS[view], measure, pipes)
                 nursery.cancel_scope.cancel("end of input")
             is_well = session is None or manager.get(SESSION) is session
     if pipes.trouble is not None:
@@ -167,9 +170,13 @@ class _Unanswered:
 
 
 async def _serve(
-    session: Session, manager: SessionManager, measure: Measure, pipes: _Pipes
+    session: Session,
+    manager: SessionManager,
+    toolbox: Toolbox,
+    measure: Measure,
+    pipes: _Pipes,
 ) -> None:
-    front, unanswered = Front(session, manager, TOOLBOX, session.draining), _Unanswered()
+    front, unanswered = Front(session, manager, toolbox, session.draining), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:

@@ -1,38 +1,11 @@
-"""The tools that clients see: the same ones in the same order for everyone.
+"""The tools that clients see: the same ones in the same order for everyone with the same view.
 
-Each module ends in a tuple of its tools; `TOOLBOX` is all of them, with the `instructions` that a
-client reads before it sees any. What tools are made of is in `common`.
+Each module ends in a tuple of its tools; `views` says which of them are shown together, and with
+which `instructions`, that a client reads before it sees any. What tools are made of is in `common`.
 """
 
 from __future__ import annotations
 
-from . import (
-    activity,
-    execution,
-    finding,
-    inbox,
-    prompts,
-    questions,
-    resources,
-    servers,
-    tasks,
-    timers,
-)
-from .common.registry import Toolbox
-from .instructions import instructions
+from .views import TOOLBOX, VIEWS
 
-TOOLBOX = Toolbox(
-    (
-        *servers.TOOLS,
-        *finding.TOOLS,
-        *execution.TOOLS,
-        *resources.TOOLS,
-        *prompts.TOOLS,
-        *inbox.TOOLS,
-        *questions.TOOLS,
-        *tasks.TOOLS,
-        *activity.TOOLS,
-        *timers.TOOLS,
-    ),
-    instructions,
-)
+__all__ = ["TOOLBOX", "VIEWS"]

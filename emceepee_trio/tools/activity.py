@@ -30,6 +30,7 @@ class AwaitActivity:
     "timer fires. Returns at once if there is news.",
     AwaitActivity,
     ACTS,
+    hint="wait for tasks events questions",
 )
 async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     session, since = request.session, asked.last_event_id

@@ -21,14 +21,14 @@ from ..config.bounds import (
     MIN_TASK_TTL_MS,
 )
 from ..config.server import A_NAME
-from ..errors import NotFound, ServerDisconnected, ToolError
+from ..errors import Denied, NotFound, ServerDisconnected, ToolError
 from ..model.json.fields import Bounds, Doc, frozen
 from ..model.json.problems import did_you_mean
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .common.asking import as_tool_error, asks
 from .common.deliveries import references
-from .common.registry import CALLS, Request, tool
+from .common.registry import CALLS, READS, Request, tool
 from .common.response import LONGEST, Reply, text
 from .servers import task_items
 
@@ -45,13 +45,37 @@ class ExecuteTool:
 
 
 @tool(
-    "Call a tool of a server; list_tools shows its schema. A call that takes longer than "
-    "timeout_ms goes on as a task: await_activity tells when it is done, get_task_result fetches "
-    "the result.",
+    "Call a tool of a server; list_tools shows its schema. After timeout_ms it goes on as a task: "
+    "await_activity tells when it is done, get_task_result has the result.",
     ExecuteTool,
     CALLS,
+    hint="call run a tool of any MCP server",
 )
 async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
+    return await _execute(request, asked)
+
+
+@frozen
+class CallRead:
+    server: Annotated[str, A_NAME]
+    tool: Annotated[str, A_NAME]
+    args: Mapping[str, Any] = attrs.field(factory=dict)
+    timeout_ms: Annotated[int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS)] = None
+    ttl_ms: int | None = None
+
+
+@tool(
+    "execute_tool for tools with readOnlyHint only, so that it can be allowed for good.",
+    CallRead,
+    {**READS, **CALLS},
+)
+async def call_read(request: Request, asked: CallRead) -> Reply:
+    return await _execute(request, asked, only_reads=True)
+
+
+async def _execute(
+    request: Request, asked: ExecuteTool | CallRead, *, only_reads: bool = False
+) -> Reply:
     session, limits = request.session, request.session.config.limits
     backend = session.backend(asked.server)
     if not backend.catalog.allows(asked.tool):
@@ -64,7 +88,7 @@ async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
         asked.server,
         asked.tool,
         asked.args,
-        _Sending(request, backend).send,
+        _Sending(request, backend, only_reads).send,
         patience=wait_ms / 1000,
         ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / 1000,
         hard_timeout=math.inf if hard_ms is None else hard_ms / 1000,
@@ -92,6 +116,8 @@ class _Sending:
 
     request: Request
     backend: Backend
+    only_reads: bool = False
+    """A tool that does not say that it only reads is refused."""
 
     async def send(self, call: Call) -> Result:
         working_for.set(call.id)  # in a task of its own
@@ -102,10 +128,12 @@ class _Sending:
 
     async def _send(self, call: Call, client: Client) -> Result:
         calls = self.request.session.calls
-        calls.sent(call)
         try:
             params = {"name": call.tool, "arguments": call.args}
             tool = await self._listed(client, call.tool)
+            if self.only_reads:
+                self._check_reads(call.tool, tool)
+            calls.sent(call)
             if has_tasks(client) and must_be_task(tool):
                 result = await call_as_task(
                     client,
@@ -135,10 +163,20 @@ class _Sending:
     async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:
         """The tool's entry, where it decides how the call is made: with which headers, as what."""
         needs_headers = client.negotiated.is_modern and self.backend.server.transport != "stdio"
-        if not (needs_headers or has_tasks(client)):
+        if not (needs_headers or has_tasks(client) or self.only_reads):
             return None
         tools = await self.backend.catalog.last("tools", client)
         return next((tool for tool in tools if tool.get("name") == name), None)
+
+    def _check_reads(self, name: str, tool: Mapping[str, Any] | None) -> None:
+        if tool is None:
+            raise _no_such_tool(self.backend, name, ())
+        annotations = tool.get("annotations")
+        if not isinstance(annotations, Mapping) or annotations.get("readOnlyHint") is not True:
+            raise Denied(
+                f"tool {name!r} of server {self.backend.server.name!r} does not say that it only "
+                "reads (readOnlyHint); execute_tool calls it"
+            )
 
     async def _check_exists(self, client: Client, name: str, failure: ToolError | None) -> None:
         """Servers say in many ways that they know no such tool; their list says it in one."""
@@ -201,4 +239,4 @@ def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cu
     return Reply({"content": [text(said), text(dumps(shown))], "isError": False}, full=full)
 
 
-TOOLS = (execute_tool,)
+TOOLS = (execute_tool, call_read)

@@ -55,11 +55,11 @@ class ListTools:
 
 
 @tool(
-    "Find tools of the connected servers, with their schemas. Narrow it down: lists can be long, "
-    "and come in pages.",
+    "Find tools of the connected servers, with their schemas. Lists can be long: narrow it down.",
     ListTools,
     READS,
     waits=True,
+    hint="find tools of any MCP server",
 )
 async def list_tools(request: Request, asked: ListTools) -> Reply:
     session = request.session

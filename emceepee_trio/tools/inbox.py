@@ -50,7 +50,7 @@ class GetLogs:
 
 
 @tool(
-    "Log lines of servers (their log messages, stderr, and stray output), the newest limit.",
+    "The newest log messages, stderr and stray output of servers.",
     GetLogs,
     ACTS,
 )
@@ -122,8 +122,7 @@ class SetRoots:
 
 
 @tool(
-    "Tell servers which folders they may work in, instead of those they were told. Where some are "
-    "configured, only within those.",
+    "Tell servers which folders they may work in. Where some are configured, only within those.",
     SetRoots,
     SETS,
 )

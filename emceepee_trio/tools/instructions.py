@@ -13,7 +13,7 @@ from ..config.bounds import MAX_OUR_INSTRUCTIONS
 from ..model.json.weight import one_line
 from ..session.session import Session
 
-HOW = """\
+TOOLS = """\
 emceepee connects you to any number of MCP servers through one fixed set of tools.
 1. list_tools finds tools of all servers, by words too (query); execute_tool calls one. \
 list_servers shows what is there, add_server connects another. Resources and prompts: \
@@ -26,14 +26,27 @@ Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you ar
 """
 
 
-def instructions(session: Session) -> str:
-    """Of bounded size, in the order of the session's servers."""
+CORE = """\
+emceepee connects you to any number of MCP servers through a few tools.
+1. list_tools finds tools of all servers, by words too (query); execute_tool calls one. \
+list_servers shows what is there.
+2. A slow call becomes a task. await_activity waits for everything at once: tasks that end, \
+questions of servers, notifications. Then get_task_result fetches the result.
+3. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
+Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
+4. An error says what to do next. Where it names a tool that you do not have, ask the user.
+"""
+"""The same of the view with those tools alone."""
+
+
+def instructions(how: str, session: Session) -> str:
+    """*how* the tools work together, and the servers of the session in their order. Bounded."""
     servers = [each.server for each in session.backends.values() if not each.server.disabled]
     if not servers:
-        return f"{HOW}No server is configured."
-    return HOW + _listed(
+        return f"{how}No server is configured."
+    return how + _listed(
         [(server.name, server.description or "") for server in servers],
-        MAX_OUR_INSTRUCTIONS - len(HOW.encode()),
+        MAX_OUR_INSTRUCTIONS - len(how.encode()),
     )
 
 

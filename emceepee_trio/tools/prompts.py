@@ -10,7 +10,7 @@ import attrs
 from ..backend.backend import Backend
 from ..config.server import A_NAME, A_URL
 from ..errors import NotFound
-from ..model.json.fields import Doc, frozen
+from ..model.json.fields import frozen
 from ..model.json.problems import Problem
 from .common.asking import ask
 from .common.registry import READS, Request, tool
@@ -74,9 +74,9 @@ class Argument:
 @frozen
 class Complete:
     server: Annotated[str, A_NAME]
-    ref: Annotated[Reference, Doc("which prompt or template")]
-    argument: Annotated[Argument, Doc("what is typed so far")]
-    context: Annotated[Mapping[str, str], Doc("other arguments")] = attrs.field(factory=dict)
+    ref: Reference
+    argument: Argument
+    context: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @tool(

@@ -26,10 +26,10 @@ from .common.response import Reply, json_reply, long_reply
 @frozen
 class Open:
     server: Annotated[str | None, A_NAME] = None
-    request_id: Annotated[str | None, A_NAME, Doc("only this one, however large")] = None
+    request_id: Annotated[str | None, A_NAME, Doc("only this one")] = None
 
 
-@tool("Open requests of servers for a completion by a model (you).", Open, READS)
+@tool("Open requests of servers for a completion by you, the model.", Open, READS)
 async def get_sampling_requests(request: Request, asked: Open) -> Reply:
     return await _open(request, "sampling", "sampling_requests", asked)
 
@@ -86,16 +86,20 @@ def _content(
     return blocks if uses_tools or len(blocks) > 1 else blocks[0]
 
 
+UNSAID = "cancelled by the client"
+"""The reason, where none is given."""
+
+
 @frozen
 class Cancel:
     request_id: Annotated[str, A_NAME]
-    reason: Annotated[str, MaxLength(1000)] = "cancelled by the client"
+    reason: Annotated[str | None, MaxLength(1000)] = None
 
 
 @tool("Refuse a sampling request.", Cancel, ENDS)
 async def cancel_sampling_request(request: Request, asked: Cancel) -> Reply:
     questions = request.session.questions
-    questions.cancel(questions.get("sampling", asked.request_id), asked.reason)
+    questions.cancel(questions.get("sampling", asked.request_id), asked.reason or UNSAID)
     return json_reply({"cancelled": asked.request_id})
 
 
@@ -122,6 +126,7 @@ _STATES = {
     "Answer a question of a server. Ask the user; do not make answers up.",
     RespondToElicitation,
     ACTS,
+    hint="answer a question of a server",
 )
 async def respond_to_elicitation(request: Request, asked: RespondToElicitation) -> Reply:
     questions = request.session.questions
@@ -139,7 +144,7 @@ async def respond_to_elicitation(request: Request, asked: RespondToElicitation) 
 @tool("Withdraw from a question of a server; it is told cancel.", Cancel, ENDS)
 async def cancel_elicitation_request(request: Request, asked: Cancel) -> Reply:
     questions = request.session.questions
-    questions.cancel(questions.get("elicitation", asked.request_id), asked.reason)
+    questions.cancel(questions.get("elicitation", asked.request_id), asked.reason or UNSAID)
     return json_reply({"cancelled": asked.request_id})
 
 

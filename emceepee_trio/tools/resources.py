@@ -105,7 +105,7 @@ def _check_shown(backend: Backend, uri: str) -> None:
 
 
 @tool(
-    "Be told when a resource changes: as a notification event, see await_activity.",
+    "Be told when a resource changes, as a notification event.",
     Resource,
     ACTS,
     waits=True,

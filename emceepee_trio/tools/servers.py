@@ -44,24 +44,22 @@ RECENT_EVENTS = 20
 class AddServer:
     name: Annotated[str, A_NAME]
     url: Annotated[str | None, A_URL, Doc("streamable HTTP endpoint")] = None
-    headers: Annotated[
-        Mapping[str, str] | None, HEADERS, Secret(), Doc("sent with every request")
-    ] = None
+    headers: Annotated[Mapping[str, str] | None, HEADERS, Secret()] = None
     command: Annotated[str | None, A_PATH, Doc("or: a program that speaks MCP on stdio")] = None
     args: Annotated[tuple[str, ...] | None, ARGS] = None
-    env: Annotated[Mapping[str, str] | None, ARGS, Secret(), Doc("added to its environment")] = None
-    cwd: Annotated[str | None, A_PATH, Doc("where it runs")] = None
+    env: Annotated[Mapping[str, str] | None, ARGS, Secret()] = None
+    cwd: Annotated[str | None, A_PATH] = None
     restart: Annotated[
         Mapping[str, Any] | None,
         FEW,
-        Doc("of a program that ended: {enabled, max_attempts, base_delay_ms, max_delay_ms}"),
+        Doc("{enabled, max_attempts, base_delay_ms, max_delay_ms}"),
     ] = None
     reconnect: Annotated[Mapping[str, Any] | None, FEW, Doc("the same for a url")] = None
     allowed_tools: Annotated[tuple[str, ...] | None, ALLOWED, Doc("names or globs")] = None
     denied_tools: Annotated[tuple[str, ...] | None, ALLOWED] = None
     description: Annotated[str | None, A_PATH, Doc("what it is good for")] = None
     connect_timeout_ms: Annotated[int | None, Doc("default 30000")] = None
-    keep_on_failure: Annotated[bool, Doc("keep trying if the first attempt fails")] = False
+    keep_on_failure: Annotated[bool, Doc("keep trying")] = False
 
 
 @tool(
@@ -156,8 +154,7 @@ class OfServer:
 
 
 @tool(
-    "One server in detail: state, instructions, calls in flight and what they wait for, recent "
-    "events, stderr. Tells why a call is stuck.",
+    "One server in detail: instructions, recent events, stderr, what calls in flight wait for.",
     OfServer,
     READS,
 )

@@ -16,7 +16,7 @@ from ..config.bounds import (
 )
 from ..config.server import A_NAME
 from ..errors import TimedOut
-from ..model.json.fields import Bounds, Doc, frozen
+from ..model.json.fields import Bounds, frozen
 from ..model.json.weight import beginning
 from ..model.states import TaskState
 from ..model.wire import to_snake
@@ -44,7 +44,7 @@ def task_json(task: Task, *, whole: bool = False) -> dict[str, Any]:
 class ListTasks:
     server: Annotated[str | None, A_NAME] = None
     status: Status | None = None
-    include_completed: Annotated[bool, Doc("also those that are over")] = False
+    include_completed: bool = False
 
 
 @tool("Tasks that are working, oldest first.", ListTasks, READS)
@@ -84,15 +84,14 @@ def _task(call: Call) -> Task:
 @frozen
 class GetTaskResult:
     task_id: Annotated[str, A_NAME]
-    timeout_ms: Annotated[
-        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default: as long as an answer may take")
-    ] = None
+    timeout_ms: Annotated[int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS)] = None
 
 
 @tool(
     "The result of a task, waiting for it. May be repeated while it is kept.",
     GetTaskResult,
     READS,
+    hint="result of a slow call",
 )
 async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
     session = request.session

@@ -16,8 +16,8 @@ from .common.response import Reply, json_reply
 @frozen
 class SetTimer:
     duration_ms: Annotated[int, Bounds(MIN_TIMER_MS, MAX_TIMER_MS)]
-    message: Annotated[str, MaxLength(MAX_TIMER_MESSAGE), Doc("what to remind you of")]
-    interval: Annotated[bool, Doc("again and again; then at least 1000")] = False
+    message: Annotated[str, MaxLength(MAX_TIMER_MESSAGE)]
+    interval: Annotated[bool, Doc("repeats; then at least 1000")] = False
 
     def problems(self) -> Iterator[Problem]:
         if self.interval and self.duration_ms < MIN_INTERVAL_MS:

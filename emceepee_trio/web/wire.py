@@ -72,7 +72,9 @@ async def send_bytes(
 
 
 async def start_events(send: Send, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """The head of a stream, which goes out at once: behind it nothing may be said for long."""
     await send({"type": "http.response.start", "status": 200, "headers": [*EVENT_STREAM, *headers]})
+    await send_event(send, b"")
 
 
 async def send_event(send: Send, data: bytes) -> None:

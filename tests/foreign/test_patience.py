@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
+
 from outside import Npm, inspect
 from served import Daemon
 
@@ -45,6 +47,7 @@ def mcporter(npm: Npm, home: Path, url: str) -> list[str]:
     return said
 
 
+@pytest.mark.long
 def test_a_call_of_90_seconds_is_a_task_and_then_its_result(
     fastmcp: Future[str], npm: Npm, daemon: Daemon
 ) -> None:

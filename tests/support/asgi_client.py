@@ -238,11 +238,13 @@ class Client:
     def delete(self, **headers: str | None) -> Exchange:
         return self.open("DELETE", _named(headers))
 
-    async def initialize(self, version: str = LATEST, **headers: str | None) -> Exchange:
+    async def initialize(
+        self, version: str = LATEST, query: str = "", **headers: str | None
+    ) -> Exchange:
         """Shake hands; with a header that names a session, join it again."""
         sent: Json = {"mcp-session-id": None, "mcp-protocol-version": None} | headers
         hello = request(next(self.ids), "initialize", protocolVersion=version, **HELLO)
-        exchange = await self.post(hello, **sent).complete()
+        exchange = await self.post(hello, query, **sent).complete()
         if exchange.status == 200:
             self.session = exchange.headers["mcp-session-id"]
             self.version = (await exchange.answer())["result"]["protocolVersion"]

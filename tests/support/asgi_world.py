@@ -22,7 +22,7 @@ from emceepee_trio.config import Config
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.tools import TOOLBOX, questions
+from emceepee_trio.tools import VIEWS, questions
 from emceepee_trio.tools.common import search
 from emceepee_trio.waits import matching
 from emceepee_trio.waits.slot import Slot
@@ -128,7 +128,7 @@ async def _open_world(config: Config) -> AsyncGenerator[World]:
 @asynccontextmanager
 async def _opened(config: Config) -> AsyncGenerator[World]:
     async with open_sessions(config) as manager, trio.open_nursery() as nursery:
-        endpoint = McpEndpoint(manager, config, TOOLBOX)
+        endpoint = McpEndpoint(manager, config, VIEWS)
         world = World(endpoint, manager, nursery)
         mcp_server().add_request_handler("test/speak", _Speak, world._speak)
         yield world

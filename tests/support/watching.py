@@ -29,13 +29,16 @@ def _finite(digits: str) -> float:
 
 
 _ID = re.compile(
-    rb'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*"|-?(?:0|[1-9]\d{0,4299}))\s*[,}]'
+    rb'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*"|-?(?:0|[1-9]\d{0,4299})'
+    rb'(?:\.0{1,9}|[eE]\+?0?\d)?)\s*[,}]'
 )
 
 
 def ids_in(data: bytes) -> list[Any]:
     """What may be an id in a line or a body, whether that can be parsed as a whole or not."""
-    return [json.loads(found) for found in _ID.findall(data.decode("utf-8", "replace").encode())]
+    found = map(json.loads, _ID.findall(data.decode("utf-8", "replace").encode()))
+    # Some write a whole number as 1.0 or 1e+06, and are understood where only the id is read.
+    return [int(each) if isinstance(each, float) else each for each in found]
 
 
 def check_message(message: Any, ids: Sequence[Any]) -> Mapping[str, Any]:

@@ -317,7 +317,6 @@ class HttpSession:
 
     session: Session
     manager: SessionManager
-    toolbox: Toolbox
     streams: Streams = attrs.field(init=False)
     connection: HandshakeConnection | None = attrs.field(default=None, init=False)
 
@@ -333,11 +332,11 @@ class HttpSession:
             self.connection.close()
         self.streams.finish(self.streams.standalone)
 
-    def connect(self) -> HandshakeConnection:
-        """A new connection of the client; an earlier one ends."""
+    def connect(self, toolbox: Toolbox) -> HandshakeConnection:
+        """A new connection of the client, with these tools; an earlier one ends."""
         if self.connection is not None:
             self.connection.end()
-        front = Front(self.session, self.manager, self.toolbox)
+        front = Front(self.session, self.manager, toolbox)
         self.connection = HandshakeConnection(front, self.streams)
         front.deliver = self.connection.carry
         self.connection.begin(self.session)

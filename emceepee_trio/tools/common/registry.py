@@ -84,19 +84,27 @@ class Tool:
     waits: bool
     """Its requests may wait for a server, and count in `limits.calls` while they do. Of those that
     wait and do not, each has a bound of its own; the others wait for nothing."""
+    meta: Mapping[str, Any] = attrs.field(factory=dict)
+    """`_meta` of its entry: what clients that show tools only on demand go by."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        return json_schema(self.arguments)
+        """Of its arguments. Only where there are none does it say that there are no others: one
+        that is unknown has no effect, and the answer says so."""
+        schema = json_schema(self.arguments)
+        if schema["properties"]:
+            del schema["additionalProperties"]
+        return schema
 
     def to_json(self) -> dict[str, Any]:
         """Its entry in tools/list."""
-        return {
+        entry = {
             "name": self.name,
             "description": self.description,
             "inputSchema": self.schema,
             "annotations": dict(self.annotations),
         }
+        return entry | ({"_meta": dict(self.meta)} if self.meta else {})
 
     async def call(self, request: Request, arguments: Mapping[str, Any]) -> Reply:
         given, strangers = lenient(arguments, self.arguments)
@@ -123,6 +131,9 @@ class NoArguments:
     """For tools that take none."""
 
 
+LOADED = {"anthropic/alwaysLoad": True}
+"""Of what is there from the start, in clients that load other tools when they are looked for."""
+
 READS = {"readOnlyHint": True}
 """Changes nothing anywhere."""
 ACTS = {"destructiveHint": False}
@@ -141,10 +152,16 @@ def tool(
     annotations: Mapping[str, bool],
     *,
     waits: bool = False,
+    hint: str = "",
 ) -> Callable[[Callable[[Request, A], Awaitable[Reply]]], Tool]:
-    """A tool of the decorated function, under its name."""
+    """A tool of the decorated function, under its name.
+
+    With a *hint* it is one that no work can do without: clients shall not hide it, and those that
+    do find it by these words.
+    """
+    meta = LOADED | {"anthropic/searchHint": hint} if hint else {}
     return lambda handler: Tool(
-        handler.__name__, description, arguments, handler, annotations, waits
+        handler.__name__, description, arguments, handler, annotations, waits, meta
     )
 
 
@@ -154,11 +171,13 @@ class Toolbox:
 
     tools: tuple[Tool, ...]
     instructions: Callable[[Session], str]
+    unlisted: tuple[Tool, ...] = ()
+    """That are answered as well: a client may know them from elsewhere."""
     _by_name: Mapping[str, Tool] = attrs.field(init=False, repr=False)
 
     @_by_name.default
     def _find(self) -> Mapping[str, Tool]:
-        return {tool.name: tool for tool in self.tools}
+        return {tool.name: tool for tool in (*self.unlisted, *self.tools)}
 
     def get(self, name: str) -> Tool:
         """Raises `UnknownTool` if there is none of that name."""

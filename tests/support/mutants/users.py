@@ -113,8 +113,8 @@ USERS = (
     mutant(
         "all windows share the workspace of their daemon",
         "bridge/relay.py",
-        'f"{MCP}?session=stdio-{os.urandom(8).hex()}"',
-        'f"{MCP}?session=stdio"',
+        'f"stdio-{os.urandom(8).hex()}"',
+        '"stdio"',
         f"{_BRIDGE}test_each_window_has_a_session_of_its_own_that_ends_with_it",
     ),
     mutant(
