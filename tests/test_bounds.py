@@ -56,6 +56,8 @@ from emceepee_trio.model.json.intake import DEPTH, DIGITS, Measure
 from emceepee_trio.model.json.lenient import NAMED, SPELLED
 from emceepee_trio.model.json.problems import TOLD
 from emceepee_trio.model.json.strict import MISTAKES
+from emceepee_trio.model.search import index, ranking
+from emceepee_trio.model.search.index import Entry, Index
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
@@ -65,6 +67,7 @@ from emceepee_trio.tools import resources
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.web import token_file
+from finding import ranked
 from full_pipe import full_pipe
 from parts import mock_clock
 from raw_http import serving
@@ -954,6 +957,31 @@ async def tool_lists(here: Here) -> None:
         await there.bad(notice(method="notifications/tools/list_changed"))
         assert (await there.says("list_tools", server="bad", query="y"))["tools"]
         assert not (await there.says("list_tools", server="bad", query="z"))["tools"]
+
+
+@tries("model.search.index.MAX_TEXT", "model.search.index.MAX_PARAMETERS")
+@tries("model.search.index.MAX_TERMS", "model.search.index.MAX_POSTINGS")
+@tries("model.search.ranking.MAX_QUERY_TERMS")
+async def searches(here: Here) -> None:
+    def found(*entries: Entry, query: str) -> list[int]:
+        every = Index()
+        for number, entry in enumerate(entries):
+            every.add(number, entry)
+        return ranked(every, query).numbers
+
+    long = Entry("tools", "s", "t", description=" " * index.MAX_TEXT + "squid")
+    assert found(long, query="squid") == []
+    many = tuple((f"p{n}", "squid" if n == index.MAX_PARAMETERS else "") for n in range(100))
+    assert found(Entry("tools", "s", "t", parameters=many), query="squid") == []
+    words = " ".join(f"{'abcdefgh'[n % 8]}{n}x" for n in range(index.MAX_TERMS))
+    assert found(Entry("tools", "s", "t", description=f"{words} squid"), query="squid") == []
+    here.monkeypatch.setattr(index, "MAX_POSTINGS", 2)
+    two = (Entry("tools", "s", "octopus"), Entry("tools", "s", "squid", description="ink"))
+    assert found(*two, query="octopus") == [0]
+    assert found(*two, query="ink") == []
+    assert found(*two, query="squid") == [1]
+    few = " ".join(f"x{n}" for n in range(ranking.MAX_QUERY_TERMS)) + " octopus"
+    assert found(*two, query=few) == []
 
 
 @tries("config.bounds.MAX_TASKS_SHOWN")
