@@ -42,6 +42,8 @@ from emceepee_trio.backend.connections.connect import UNREAD
 from emceepee_trio.backend.http.cookies import FewCookies
 from emceepee_trio.backend.http.event_stream import LONGEST_ID, EventStream
 from emceepee_trio.backend.shared import ERAS, Shared
+from emceepee_trio.codemode import run
+from emceepee_trio.codemode.run import Raised, Script
 from emceepee_trio.commands.common import remote
 from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached
@@ -63,7 +65,7 @@ from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
-from emceepee_trio.tools import resources
+from emceepee_trio.tools import code, resources
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.web import token_file
@@ -459,6 +461,39 @@ async def calls(here: Here) -> None:
         await there.refused("execute_tool", "limits.calls_bytes", **never, args=long)
         await there.says("cancel_task", task_id=task)
         await there.task()
+
+
+@tries("tools.code.CODE", "tools.code.VALUE", "tools.code.LOGS", "tools.code.AT_ONCE")
+@tries("codemode.run.WAITS", "codemode.run.LOGS")
+async def scripts(here: Here) -> None:
+    go_on = trio.Event()
+    running: list[Script] = []
+
+    async def waits(self: Script, *_: object) -> str:
+        running.append(self)
+        for _line in range(3):
+            self._log("x" * (run.LOGS // 2 - 1))
+        self._under_way = run.WAITS + 1
+        with pytest.raises(Raised, match=str(run.WAITS)):
+            await self._do({"name": "sleep", "args": [1], "kwargs": {}})
+        await go_on.wait()
+        return "x" * (code.VALUE + 1)
+
+    here.monkeypatch.setattr(Script, "run", waits)
+    async with session() as there:
+        await there.refused("codemode_execute", code.CODE, code="x" * (code.CODE + 1))
+        asked = {"code": "1", "timeout_ms": 0}
+        first = (await there.call("codemode_execute", **asked)).task_id
+        for _ in range(code.AT_ONCE):
+            await there.call("codemode_execute", **asked)
+        await wait_all_tasks_blocked()
+        assert len(running) == code.AT_ONCE
+        go_on.set()
+        said = await there.says("get_task_result", task_id=first)
+        assert len(running) == code.AT_ONCE + 1
+        assert said["result_omitted"]["of"] == code.VALUE + 3
+        assert said["logs_omitted"]["lines"] == 3
+        assert said["logs"] == []
 
 
 async def finished(there: There, count: int) -> list[str]:

@@ -42,7 +42,11 @@ def foreign(folder: Path) -> set[str]:
     """By the names under which they are installed."""
     installed = packages_distributions()
     found = set(imported(folder)) - OURS - set(sys.stdlib_module_names)
-    return {normal(installed[name][0]) for name in found}
+    return {PARTS.get(name, name) for name in (normal(installed[each][0]) for each in found)}
+
+
+PARTS = {"pydantic-monty-client": "pydantic-monty"}
+"""Distributions that are half of one, which holds both halves to one version."""
 
 
 STARTS_US = {"hypercorn"}

@@ -28,8 +28,9 @@ from emceepee_trio.front import lists, log_messages, mcp, progress
 from emceepee_trio.front.handshake import clients, streams
 from emceepee_trio.session import buffers, calls, events, questions, session, timers
 from emceepee_trio.session.session import Session
-from emceepee_trio.tools import activity, execution
+from emceepee_trio.tools import execution
 from emceepee_trio.tools.common import asking, response
+from emceepee_trio.tools.news import activity
 from memory_peers import Peer, Peers
 
 ONE, OTHER = "one", "other"

@@ -24,6 +24,7 @@ LAYERS = (
     ("front",),
     ("web",),
     ("tools",),
+    ("codemode",),
     ("session",),
     ("backend", "serving"),
     ("waits",),

@@ -13,7 +13,7 @@ from ..model.json.problems import bounds
 from ..model.json.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .policy import AllowedProgram, Policy
 from .server import Reconnect, Retry, Server
-from .settings import Config, Defaults, Health, Http, Limits
+from .settings import Codemode, Config, Defaults, Health, Http, Limits
 
 _SECTIONS: tuple[tuple[str, type], ...] = (
     ("The file", Config),
@@ -23,6 +23,7 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("reconnect", Reconnect),
     ("limits", Limits),
     ("health", Health),
+    ("codemode", Codemode),
     ("http", Http),
     ("policy", Policy),
     ("An entry of spawn_allowlist", AllowedProgram),

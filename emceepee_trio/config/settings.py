@@ -140,6 +140,23 @@ class Health:
 
 
 @frozen
+class Codemode:
+    """What a script of codemode_execute may use up."""
+
+    calls: Annotated[
+        int, Bounds(1, 10_000), Doc("Calls that a script may make, refused ones too.")
+    ] = 100
+    cpu_ms: Annotated[
+        int,
+        Bounds(10, 10 * MINUTE),
+        Doc("How long a script may compute; waiting for calls does not count."),
+    ] = 10 * SECOND
+    memory: Annotated[
+        int, Bounds(MIB, 4096 * MIB), Doc("What a script may keep at once, in bytes.")
+    ] = 64 * MIB
+
+
+@frozen
 class Http:
     """Who may talk to us over HTTP."""
 
@@ -208,6 +225,7 @@ class Config:
     servers: Annotated[tuple[Server, ...], Doc("The servers.")] = ()
     limits: Limits = attrs.field(factory=Limits)
     health: Health = attrs.field(factory=Health)
+    codemode: Codemode = attrs.field(factory=Codemode)
     http: Http = attrs.field(factory=Http)
     policy: Policy = attrs.field(factory=Policy)
     roots: Annotated[

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import trio
 
+from ..errors import ToolError
 from ..model.states import CallState, TaskState
 from ..waits.bell import Bell
 from ..waits.slot import Slot
@@ -74,6 +75,12 @@ class Call:
     expires: float = math.inf
     """When its TTL ends or, once it is finished, when it is forgotten."""
     size: int = 0
+    within: Call | None = None
+    """That of the script which makes this one."""
+    overdue: Callable[[], ToolError] | None = None
+    """What it fails with at its hard end, if that is not ``call_timeout_ms``."""
+    makes: list[Call] = attrs.field(factory=list, init=False)
+    """Those of a script that run."""
     slot: Slot[Result] = attrs.field(factory=Slot, init=False)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     listeners: list[Progress] = attrs.field(factory=list, init=False)

@@ -78,8 +78,16 @@ class Calls:
         patience: float,
         ttl: float,
         hard_timeout: float = math.inf,
+        overdue: Callable[[], ToolError] | None = None,
+        within: Call | None = None,
     ) -> Call:
-        """Start the call; *patience* is what its request is going to wait."""
+        """Start the call; *patience* is what its request is going to wait.
+
+        *overdue* is what it fails with after *hard_timeout*. One that a script makes is *within*
+        the script's own.
+        """
+        if within is not None and (within.slot.is_settled or within.scope.cancel_called):
+            raise ExecutionFailed("the script has ended; it makes no call any more")
         if self.nursery.cancel_scope.cancel_called:
             raise SessionGone("the session has ended; open a new one and call again")
         self._room_in_flight()
@@ -102,7 +110,11 @@ class Calls:
             now,
             now + hard_timeout,
             size,
+            within=within,
+            overdue=overdue,
         )
+        if within is not None:
+            within.makes.append(call)
         # Born with a deadline beyond any wait, so that no path leaves a call without one.
         call.scope.deadline = min(call.hard_end, now + patience + ttl)
         self._calls[call.id] = call
@@ -157,6 +169,19 @@ class Calls:
             return call.task
         return call.slot.peek()
 
+    async def complete(self, call: Call) -> Result:
+        """What a script does: the result, however long it takes. The call becomes no task.
+
+        Raises:
+            ToolError: the call failed.
+        """
+        try:
+            await call.slot.wait()
+        except trio.Cancelled:
+            self._abandon(call, "its script has ended")
+            raise
+        return call.slot.peek()
+
     def _has_room(self, call: Call) -> bool:
         return call.task is not None or len(self._working) < self.limits.tasks
 
@@ -171,6 +196,8 @@ class Calls:
                 question.call = sent[0].id
         else:
             concerned = [call for call in (self._calls.get(question.call),) if call is not None]
+        # Who waits for a script is who can answer what its calls are asked.
+        concerned += {c.within.id: c.within for c in concerned if c.within is not None}.values()
         for call in concerned:
             call.questions.append(question)
             call.tell()
@@ -270,6 +297,8 @@ class Calls:
                 _gone(),
             )
             self._args_bytes -= call.args_bytes
+            if call.within is not None:
+                call.within.makes.remove(call)
             if call.task is None:
                 del self._calls[call.id]
 
@@ -288,10 +317,14 @@ class Calls:
     def _out_of_time(self, call: Call) -> None:
         if call.hard_end <= trio.current_time():
             limit = round((call.hard_end - call.started) * 1000)
-            error: ToolError = TimedOut(
-                f"{call.server}/{call.tool} did not answer within call_timeout_ms ({limit}); "
-                "the backend was told to stop, it may have done part of the work"
-            )
+            error: ToolError
+            if call.overdue is not None:
+                error = call.overdue()
+            else:
+                error = TimedOut(
+                    f"{call.server}/{call.tool} did not answer within call_timeout_ms ({limit}); "
+                    "the backend was told to stop, it may have done part of the work"
+                )
             self._settle(call, TaskState.FAILED, error)
         else:
             self._settle(
@@ -316,6 +349,8 @@ class Calls:
         else:
             call.slot.set(outcome)
         call.tell()
+        for made in tuple(call.makes):
+            self._abandon(made, "its script has ended")
         if call.task is not None:
             self._finish(call, call.task, fate, outcome)
         elif fate is TaskState.CANCELLED:

@@ -92,7 +92,10 @@ async def _execute(
         patience=wait_ms / 1000,
         ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / 1000,
         hard_timeout=math.inf if hard_ms is None else hard_ms / 1000,
+        within=request.within,
     )
+    if request.within is not None:
+        return Reply(await session.calls.complete(call))
     if request.on_progress is not None:
         call.listeners.append(request.on_progress)
     if timeout_ms == 0:
@@ -105,7 +108,7 @@ async def _execute(
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):
-        return _promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
+        return promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
     session.events.forget_wakes(asked.server)
     return Reply(outcome, lapsed=call.lapsed)
 
@@ -204,7 +207,7 @@ def _no_such_tool(
     )
 
 
-def _promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cut: bool) -> Reply:
+def promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cut: bool) -> Reply:
     session, server = request.session, task.server
     asked = call.open_questions
     open_, full = references(session, server, asked)

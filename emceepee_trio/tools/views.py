@@ -10,20 +10,10 @@ from functools import partial
 
 import attrs
 
-from . import (
-    activity,
-    execution,
-    finding,
-    inbox,
-    prompts,
-    questions,
-    resources,
-    servers,
-    tasks,
-    timers,
-)
+from . import code, execution, finding, prompts, questions, resources, servers, tasks
 from .common.registry import LOADED, Tool, Toolbox
 from .instructions import CORE, TOOLS, instructions
+from .news import activity, inbox, timers
 
 ALL = (
     *servers.TOOLS,
@@ -36,6 +26,7 @@ ALL = (
     *tasks.TOOLS,
     *activity.TOOLS,
     *timers.TOOLS,
+    *code.TOOLS,
 )
 
 TOOLBOX = Toolbox(ALL, partial(instructions, TOOLS))

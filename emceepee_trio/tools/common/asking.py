@@ -147,7 +147,8 @@ def asks(call: Call) -> str:
     if (more := len(questions) - ASKS_NAMED) > 0:
         ids += f" and {more} more"
     answers = " and ".join(dict.fromkeys(f"respond_to_{question.kind}" for question in questions))
-    said = f"server {call.server} asks ({ids}"
+    servers = ", ".join(dict.fromkeys(question.server for question in questions))
+    said = f"server {servers} asks ({ids}"
     if any(question.call is None for question in questions):
         said += "; it does not say for which call"
     return f"{said}); answer with {answers}, then get_task_result"

@@ -20,6 +20,7 @@ from ...model.json.lenient import lenient
 from ...model.json.problems import Invalid, Problem, did_you_mean, listed
 from ...model.json.schema import json_schema
 from ...model.json.strict import structure
+from ...session.call import Call
 from ...session.manager import SessionManager
 from ...session.session import Session
 from .response import Reply
@@ -46,6 +47,8 @@ class Request:
     """Nothing is waited for longer: from then on its client may not read the answer any more."""
     gave_up: bool = False
     """The client has stopped waiting for an answer."""
+    within: Call | None = None
+    """The call of the script that makes it, which waits as long as that does."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
     """Arguments that nobody knows; the answer says that they meant nothing."""
     _backend: Backend | None = attrs.field(default=None, init=False)

@@ -13,8 +13,8 @@ from emceepee_trio.model.json.strict import json_schema, structure
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Tool
 from emceepee_trio.tools.execution import ExecuteTool
+from emceepee_trio.tools.news.timers import SetTimer
 from emceepee_trio.tools.prompts import Complete
-from emceepee_trio.tools.timers import SetTimer
 
 
 @frozen

@@ -133,7 +133,7 @@ FRONT = (
     ),
     mutant(
         "a wait begins behind what happens before it sleeps",
-        "tools/activity.py",
+        "tools/news/activity.py",
         "            await session.events.wait_news(since, cursor)\n",
         "            await trio.lowlevel.checkpoint()\n"
         "            await session.events.triggers.wait_after(feed.last)\n",

@@ -91,7 +91,7 @@ USERS = (
     ),
     mutant(
         "await_activity is held for longer than its client waits",
-        "tools/activity.py",
+        "tools/news/activity.py",
         "    wait_ms = min(timeout_ms, request.answer_ms)\n",
         "    wait_ms = timeout_ms\n",
         f"{_IN_TIME}test_so_does_a_wait_for_anything",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from ..config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MIN_TIMER_MS
-from ..config.server import A_NAME
-from ..model.json.fields import Bounds, Doc, MaxLength, frozen
-from ..model.json.problems import Problem
-from .common.registry import ACTS, ENDS, READS, Request, tool
-from .common.response import Reply, json_reply
+from ...config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, MIN_TIMER_MS
+from ...config.server import A_NAME
+from ...model.json.fields import Bounds, Doc, MaxLength, frozen
+from ...model.json.problems import Problem
+from ..common.registry import ACTS, ENDS, READS, Request, tool
+from ..common.response import Reply, json_reply
 
 
 @frozen

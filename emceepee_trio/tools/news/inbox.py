@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 
 import trio
 
-from ..config.bounds import MAX_LOGS_RETURNED, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
-from ..config.roots import Folder
-from ..config.server import A_NAME, FEW
-from ..model.json.fields import Bounds, Doc, Most, Pattern, frozen
-from ..model.json.problems import Problem
-from ..model.states import BackendState
-from ..model.wire import to_snake
-from ..session.buffers import LogEntry, at_least
-from ..waits.slices import in_slices
-from .common.asking import ask
-from .common.registry import ACTS, READS, SETS, NoArguments, Request, tool
-from .common.response import Reply, json_reply, long_reply
+from ...config.bounds import MAX_LOGS_RETURNED, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
+from ...config.roots import Folder
+from ...config.server import A_NAME, FEW
+from ...model.json.fields import Bounds, Doc, Most, Pattern, frozen
+from ...model.json.problems import Problem
+from ...model.states import BackendState
+from ...model.wire import to_snake
+from ...session.buffers import LogEntry, at_least
+from ...waits.slices import in_slices
+from ..common.asking import ask
+from ..common.registry import ACTS, READS, SETS, NoArguments, Request, tool
+from ..common.response import Reply, json_reply, long_reply
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 Source = Literal["protocol", "stderr", "stdout"]

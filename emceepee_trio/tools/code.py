@@ -1,0 +1,241 @@
+"""Scripts: many calls in one, in a sandbox.
+
+A script's calls are made here, in the session, by the same tools that a client has; it waits for
+each, so none of them becomes a task. The script itself does, like any call that takes long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from weakref import WeakKeyDictionary
+
+import attrs
+import trio
+
+from ..codemode.data import complaint, data
+from ..codemode.run import Done, Failed, Raised, Script
+from ..config import OUR_NAME
+from ..config.bounds import (
+    KIB,
+    MAX_EXECUTE_TIMEOUT_MS,
+    MAX_TASK_TTL_MS,
+    MIN_TASK_TTL_MS,
+    SECOND,
+)
+from ..config.server import A_NAME
+from ..errors import ExecutionFailed, InvalidArguments, TimedOut, ToolError
+from ..model.json.fields import Bounds, Doc, MaxLength, frozen
+from ..model.json.intake import Measure
+from ..model.wire import dumps
+from ..session.call import Call, Result, Task
+from ..session.session import Session
+from .common.registry import CALLS, Request, Tool, tool
+from .common.response import Reply, text
+from .execution import ExecuteTool, execute_tool, promoted
+from .finding import list_tools
+from .prompts import get_prompt, list_prompts
+from .resources import list_resource_templates, list_resources, read_resource
+from .servers import list_servers
+
+AT_ONCE = 8
+"""Scripts of a session that run; more of them wait for their turn."""
+CODE = 256 * KIB
+"""Characters of a script."""
+VALUE = 12 * KIB
+LOGS = 4 * KIB
+"""Bytes of a script's value, and of its log, in an answer; the beginning of the one, the end of the
+other."""
+
+
+@frozen
+class CallTool:
+    server: Annotated[str, A_NAME]
+    tool: Annotated[str, A_NAME]
+    args: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@tool("Call a tool of a server.", CallTool, CALLS)
+async def call_tool(request: Request, asked: CallTool) -> Reply:
+    longest = MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS  # it ends with its script
+    return await execute_tool.handler(
+        request, ExecuteTool(asked.server, asked.tool, asked.args, *longest)
+    )
+
+
+OURS: Mapping[str, Tool] = {
+    "call_tool": call_tool,
+    "list_servers": list_servers,
+    "search": attrs.evolve(list_tools, name="search"),
+    "list_tools": list_tools,
+    "list_resources": list_resources,
+    "list_resource_templates": list_resource_templates,
+    "read_resource": read_resource,
+    "list_prompts": list_prompts,
+    "get_prompt": get_prompt,
+}
+"""What does a script's functions, but for those that need no server."""
+
+_TURNS: WeakKeyDictionary[Session, trio.CapacityLimiter] = WeakKeyDictionary()
+
+
+@frozen
+class CodemodeExecute:
+    code: Annotated[str, MaxLength(CODE), Doc("its last line's value is the result")]
+    timeout_ms: Annotated[int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default 120000")] = (
+        None
+    )
+    ttl_ms: Annotated[int | None, Doc("of the task")] = None
+    on_timeout: Annotated[Literal["promote", "end"], Doc("become a task, or end")] = "promote"
+
+
+@tool(
+    "Run Python that calls tools: await servers.git.log(max_count=3), await call_tool(server, "
+    "tool, args); asyncio.gather; ToolError. Also search, list_tools, read_resource, log, sleep.",
+    CodemodeExecute,
+    CALLS,
+)
+async def codemode_execute(request: Request, asked: CodemodeExecute) -> Reply:
+    session, limits = request.session, request.session.config.limits
+    timeout_ms = limits.execute_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
+    ttl_ms = limits.task_ttl_ms if asked.ttl_ms is None else asked.ttl_ms
+    wait_ms = min(timeout_ms, request.answer_ms)
+    ends = asked.on_timeout == "end"
+    if ends and timeout_ms == 0:
+        raise InvalidArguments("codemode_execute: timeout_ms 0 leaves no time before the end")
+    running = _Running(request, asked.code, timeout_ms)
+    call = session.calls.begin(
+        OUR_NAME,
+        "codemode_execute",
+        attrs.asdict(asked, filter=lambda _, value: value is not None),
+        running.send,
+        patience=wait_ms / SECOND,
+        ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / SECOND,
+        hard_timeout=timeout_ms / SECOND if ends else math.inf,
+        overdue=running.overdue,
+    )
+    if request.on_progress is not None:
+        call.listeners.append(request.on_progress)
+    if timeout_ms == 0:
+        session.calls.promote(call)
+    request.can_go_on(lambda: session.calls.promote(call))
+    # What ends does so by its own deadline, which comes first.
+    patience = math.inf if ends and wait_ms == timeout_ms else wait_ms / SECOND
+    try:
+        outcome = await session.calls.wait(call, patience)
+    finally:
+        call.listeners.clear()
+    if isinstance(outcome, Task):
+        return promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
+    return Reply(outcome, lapsed=call.lapsed)
+
+
+@attrs.define(eq=False)
+class _Running:
+    """What the call of a script does in its own task."""
+
+    _request: Request
+    _code: str
+    _timeout_ms: int
+    _since: float = attrs.field(factory=trio.current_time, init=False)
+    _script: Script | None = attrs.field(default=None, init=False)
+
+    async def send(self, call: Call) -> Result:
+        session = self._request.session
+        turns = _TURNS.setdefault(session, trio.CapacityLimiter(AT_ONCE))
+        limits = session.config.limits
+        script = self._script = Script(
+            self._code,
+            session.config.codemode,
+            _Calls(Request(session, self._request.manager, within=call)).do,
+            lambda script: session.calls.progressed(call, _progress(script)),
+            {"session": session.id},
+        )
+        async with turns:
+            session.calls.sent(call)
+            try:
+                value = await script.run(session.shared, Measure(limits.message, limits.values))
+            except Failed as failed:
+                raise ExecutionFailed(f"the script failed: {failed}", self._so_far()) from None
+        cut_value, left = _beginning(value)
+        said = {"result": cut_value, **self._so_far(), **left}
+        return {"content": [text(dumps(said))], "structuredContent": said, "isError": False}
+
+    def overdue(self) -> ToolError:
+        return TimedOut(
+            f"the script was ended after {self._timeout_ms} ms (timeout_ms, on_timeout), and with "
+            "it all calls under way; what servers have done by then is done. Give it more time, or "
+            "a part of the work",
+            self._so_far(),
+        )
+
+    def _so_far(self) -> dict[str, Any]:
+        script = self._script
+        logged, lines, size = _end(script) if script is not None else ([], 0, 0)
+        said: dict[str, Any] = {"logs": logged, "calls": script.calls if script is not None else 0}
+        said["duration_ms"] = round((trio.current_time() - self._since) * SECOND)
+        if lines or size:
+            said["logs_omitted"] = {"lines": lines, "bytes": size}
+        return said
+
+
+@attrs.frozen
+class _Calls:
+    """What a script asks for, done as a client would have it done."""
+
+    _request: Request
+
+    async def do(self, name: str, given: Mapping[str, Any]) -> Done:
+        ours = OURS.get(name)
+        if ours is None:
+            raise Raised(f"TOOL_ERR_NOT_FOUND: there is no {name}() here")
+        given = {key: value for key, value in given.items() if value is not None}
+        assert self._request.within is not None
+        if self._request.within.slot.is_settled:
+            raise Raised("the script has ended; it makes no call any more")
+        request = attrs.evolve(self._request)  # each has its own
+        try:
+            reply = await ours.call(request, given)
+        except ToolError as error:
+            raise Raised(f"{error.code}: {error.message}") from None
+        if reply.result.get("isError"):
+            raise Raised(complaint(reply.result))
+        return data(reply.result)
+
+
+def _progress(script: Script) -> dict[str, Any]:
+    last = f": {script.logged[-1]}" if script.logged else ""
+    return {
+        "progress": script.calls + len(script.logged),
+        "message": f"{script.calls} calls{last}",
+    }
+
+
+def _beginning(value: Any) -> tuple[Any, dict[str, Any]]:
+    """As much as there is room for, and what to say of the rest."""
+    written = dumps(value)
+    size = len(written.encode())
+    if size <= VALUE:
+        return value, {}
+    shown = value if isinstance(value, str) else written
+    kept = shown.encode()[:VALUE].decode(errors="ignore")
+    left = {"bytes": size - len(kept.encode()), "of": size}
+    return kept, {"result_omitted": left | {"hint": "return less, or a part of it"}}
+
+
+def _end(script: Script) -> tuple[list[str], int, int]:
+    """The last lines that there is room for; how many others, and how many bytes."""
+    kept: list[str] = []
+    room = LOGS
+    for line in reversed(script.logged):
+        room -= len(line.encode()) + 3
+        if room < 0:
+            break
+        kept.insert(0, line)
+    others = script.logged[: len(script.logged) - len(kept)]
+    size = sum(len(line.encode()) for line in others)
+    return kept, script.lost_lines + len(others), script.lost_bytes + size
+
+
+TOOLS = (codemode_execute,)
