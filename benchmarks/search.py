@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -32,12 +32,13 @@ from emceepee_trio.model.search import index as indexing
 from emceepee_trio.model.search import ranking
 from emceepee_trio.model.search.answer import LINES, ROOM, Findings, Hit, others
 from emceepee_trio.model.search.index import Entry, Index
-from emceepee_trio.model.search.ranking import MOST, Found, rank, wide
+from emceepee_trio.model.search.ranking import MOST, rank, wide
 from emceepee_trio.model.search.signatures import arguments_of
 from emceepee_trio.model.search.tokens import tokens
 from emceepee_trio.model.wire import dumps
 
 Json = dict[str, Any]
+T = TypeVar("T")
 MANY = 5000
 KS = (1, 5, 10, 20)
 
@@ -73,13 +74,13 @@ def counter() -> tuple[str, Callable[[str], float]]:
     return "cl100k_base", lambda text: len(encoding.encode(text))
 
 
-def done(steps: Steps[Found]) -> Found:
+def done(steps: Steps[T]) -> T:
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            found: Found = end.value
-            return found
+            result: T = end.value
+            return result
 
 
 @attrs.frozen
@@ -125,7 +126,7 @@ def answer(corpus: Corpus, index: Index, query: str) -> tuple[list[int], str]:
     first = wide(index, found.numbers)
     hits = [Hit("tools", corpus.tools[n]["server"], corpus.tools[n]) for n in first]
     said = Findings(ROOM)
-    said.fill(hits, others(index, [found], set(first[:LINES]), "tools"))
+    done(said.fill(hits, others(index, [found], set(first[:LINES]), "tools")))
     return first, dumps(said.to_json())
 
 

@@ -59,7 +59,7 @@ from emceepee_trio.model.json.lenient import NAMED, SPELLED
 from emceepee_trio.model.json.problems import TOLD
 from emceepee_trio.model.json.strict import MISTAKES
 from emceepee_trio.model.search import index, ranking
-from emceepee_trio.model.search.index import Entry, Index
+from emceepee_trio.model.search.index import Entry
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
@@ -69,7 +69,7 @@ from emceepee_trio.tools import code, resources
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.web import token_file
-from finding import ranked
+from finding import index_of, ranked, through
 from full_pipe import full_pipe
 from parts import mock_clock
 from raw_http import serving
@@ -994,15 +994,24 @@ async def tool_lists(here: Here) -> None:
         assert not (await there.says("list_tools", server="bad", query="z"))["tools"]
 
 
+@tries("config.bounds.MAX_QUERY", "config.bounds.MAX_QUERIES", "config.bounds.MAX_FOUND")
+async def searching(here: Here) -> None:
+    async with session() as there:
+        most = bounds.MAX_QUERY
+        await there.refused("codemode_search", most, query="x" * (most + 1))
+        await there.refused("codemode_search", bounds.MAX_QUERIES, queries=["x"] * 11)
+        await there.refused("codemode_search", bounds.MAX_FOUND, query="x", limit=101)
+
+
 @tries("model.search.index.MAX_TEXT", "model.search.index.MAX_PARAMETERS")
 @tries("model.search.index.MAX_TERMS", "model.search.index.MAX_POSTINGS")
-@tries("model.search.ranking.MAX_QUERY_TERMS")
+@tries("model.search.ranking.MAX_QUERY_TERMS", "model.search.ranking.MAX_CLOSEST")
 async def searches(here: Here) -> None:
     def found(*entries: Entry, query: str) -> list[int]:
-        every = Index()
-        for number, entry in enumerate(entries):
-            every.add(number, entry)
-        return ranked(every, query).numbers
+        return ranked(index_of(dict(enumerate(entries))), query).numbers
+
+    def closest_to(query: str, entries: tuple[Entry, ...]) -> list[int]:
+        return through(ranking.closest(index_of(dict(enumerate(entries))), query))
 
     long = Entry("tools", "s", "t", description=" " * index.MAX_TEXT + "squid")
     assert found(long, query="squid") == []
@@ -1017,6 +1026,8 @@ async def searches(here: Here) -> None:
     assert found(*two, query="squid") == [1]
     few = " ".join(f"x{n}" for n in range(ranking.MAX_QUERY_TERMS)) + " octopus"
     assert found(*two, query=few) == []
+    assert (closest_to("squid", two)) == [1]
+    assert (closest_to("x" * ranking.MAX_CLOSEST + "squid", two)) == []
 
 
 @tries("config.bounds.MAX_TASKS_SHOWN")

@@ -71,6 +71,13 @@ MAX_LOGS_RETURNED = 500
 MAX_SEARCH_PATTERN = 200
 """Characters of a regular expression that a client sends."""
 
+MAX_QUERY = 1000
+MAX_QUERIES = 10
+"""Characters of what is searched for in words, and how many such searches one call may make."""
+
+MAX_FOUND = 100
+"""Lines of an answer to a search, if so many are asked for."""
+
 PROGRESS_EVERY_MS = 10 * SECOND
 """A client that waits and sent a progress token hears of us at least this often."""
 

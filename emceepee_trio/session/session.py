@@ -33,6 +33,7 @@ from ..waits.firewall import Firewall, begin
 from .buffers import Buffers, LogEntry, NotificationEntry
 from .calls import Calls
 from .events import Events
+from .index import SessionIndex
 from .questions import Questions
 from .servers.planned import Planned
 from .servers.registry import not_found
@@ -79,6 +80,8 @@ class Session:
     buffers: Buffers = attrs.field(init=False)
     sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     planned: Planned = attrs.field(factory=Planned, init=False)
+    found: SessionIndex = attrs.field(factory=SessionIndex, init=False)
+    """Empty until something is searched for."""
     used: bool = attrs.field(default=False, init=False)
     """Its client has done more than say hello."""
     idle_since: float = attrs.field(factory=trio.current_time, init=False)

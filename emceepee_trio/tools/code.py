@@ -37,6 +37,7 @@ from .execution import ExecuteTool, execute_tool, promoted
 from .finding import list_tools
 from .prompts import get_prompt, list_prompts
 from .resources import list_resource_templates, list_resources, read_resource
+from .search import codemode_search
 from .servers import list_servers
 
 AT_ONCE = 8
@@ -67,7 +68,7 @@ async def call_tool(request: Request, asked: CallTool) -> Reply:
 OURS: Mapping[str, Tool] = {
     "call_tool": call_tool,
     "list_servers": list_servers,
-    "search": attrs.evolve(list_tools, name="search"),
+    "search": attrs.evolve(codemode_search, name="search"),
     "list_tools": list_tools,
     "list_resources": list_resources,
     "list_resource_templates": list_resource_templates,

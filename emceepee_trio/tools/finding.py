@@ -22,6 +22,7 @@ from ..config.bounds import (
     MAX_FIRST_SENTENCE,
     MAX_NAME,
     MAX_PAGE_BYTES,
+    MAX_QUERY,
     MAX_SEARCH_PATTERN,
 )
 from ..config.server import NAME
@@ -29,9 +30,11 @@ from ..errors import InvalidArguments
 from ..model.json.fields import Doc, MaxLength, Most, frozen
 from ..model.json.problems import did_you_mean
 from ..model.json.weight import weigh
+from ..model.search.ranking import query_terms, rank
 from ..model.wire import dumps, loads
 from ..session.session import Session
 from .common.asking import Gathered, gather, strangers_own
+from .common.indexing import bring_up
 from .common.listing import abridged, size_of_text
 from .common.registry import READS, Request, tool
 from .common.response import Reply, text
@@ -46,9 +49,7 @@ class ListTools:
         Doc("a name, names, or a regex"),
     ] = ".*"
     tool: Annotated[str, MaxLength(MAX_SEARCH_PATTERN), Doc("regex")] = ".*"
-    query: Annotated[
-        str | None, MaxLength(MAX_SEARCH_PATTERN), Doc("words in names or descriptions")
-    ] = None
+    query: Annotated[str | None, MaxLength(MAX_QUERY), Doc("words in names or descriptions")] = None
     detail: Annotated[Literal["auto", "full", "summary"], Doc("summary has no schemas")] = "auto"
     cursor: Annotated[str | None, Most(most_characters=MAX_NAME), Doc("of the page before")] = None
     fresh: Annotated[bool, Doc("ask again")] = False
@@ -65,13 +66,14 @@ async def list_tools(request: Request, asked: ListTools) -> Reply:
     session = request.session
     of_tool = Search.of("tool", asked.tool)
     start = _Cursor.of(asked)
-    backends, missing = await _chosen(session, asked.server)
+    backends, missing = await chosen(session, asked.server)
     gathered = await gather(request, "tools", backends, fresh=asked.fresh)
     gathered.errors[:0] = missing
     wanted = await of_tool.among(session, await gathered.names())
     if asked.query is not None:
-        wanted = await _with_words(gathered, wanted, asked.query.lower().split())
-    groups = _grouped(gathered, wanted)
+        groups = await _fitting(session, gathered, wanted, asked.query)
+    else:
+        groups = _grouped(gathered, wanted)
     if start.server and start.server not in [group.server for group in groups]:
         raise InvalidArguments(f"cursor: there is no server {start.server!r} now; begin anew")
     said = gathered.said
@@ -99,7 +101,7 @@ def _nothing_found(asked: ListTools, names: Sequence[str]) -> str:
     return "no server has any tools"
 
 
-async def _chosen(
+async def chosen(
     session: Session, server: str | tuple[str, ...]
 ) -> tuple[list[Backend], list[dict[str, str]]]:
     """Which servers are meant, and what is said of those that are not there."""
@@ -138,19 +140,51 @@ def _names(server: str | tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(names) if all(isinstance(name, str) for name in names) else None
 
 
+async def _fitting(
+    session: Session, gathered: Gathered, wanted: Sequence[bool], query: str
+) -> list[_Group]:
+    """Those of the *wanted* that have all words of *query*, ranked as any search ranks them."""
+    kept = session.found
+    async with kept.lock, Turns() as turns:
+        await bring_up(session, turns, "tools", gathered.lists)
+        numbers: list[int] = []
+        for each in gathered.lists:
+            of_server = kept.numbers(each.server, "tools")
+            # A server that was removed meanwhile has none any more.
+            numbers += of_server or [0] * len(each.of_server)
+        has = await _with_words(gathered, wanted, query.lower().split(), turns)
+        terms = query_terms(query)
+        for at, number in enumerate(numbers):
+            if turns.is_over:
+                await turns.next()
+            if terms and wanted[at] and not has[at]:
+                has[at] = all(number in kept.index.postings.get(term, ()) for term in terms)
+        found = await turns.through(rank(kept.index, query, len(kept.index.entries)))
+    place = {number: at for at, number in enumerate(found.numbers)}
+    groups: list[tuple[int, _Group]] = []
+    start = 0
+    for each in gathered.lists:
+        among = range(start, start + len(each.of_server))
+        start = among.stop
+        fits = sorted((place.get(numbers[at], len(place)), at) for at in among if has[at])
+        if fits:
+            entries = [each.of_server[at - among.start] for _, at in fits]
+            groups.append((fits[0][0], _Group(each.label, entries)))
+    return [group for _, group in sorted(groups, key=lambda each: each[0])]
+
+
 async def _with_words(
-    gathered: Gathered, wanted: Sequence[bool], words: Sequence[str]
+    gathered: Gathered, wanted: Sequence[bool], words: Sequence[str], turns: Turns
 ) -> list[bool]:
     """Which of the *wanted* have all *words*."""
     found: list[bool] = []
-    async with Turns() as turns:
-        entries = itertools.chain.from_iterable(each.of_server for each in gathered.lists)
-        for entry, is_wanted in zip(entries, wanted, strict=True):
-            if turns.is_over:
-                await turns.next()
-            said = (name_of(entry), entry.get("title"), entry.get("description"))
-            texts = [each[:MAX_DESCRIPTION].lower() for each in said if isinstance(each, str)]
-            found.append(is_wanted and all(any(w in each for each in texts) for w in words))
+    entries = itertools.chain.from_iterable(each.of_server for each in gathered.lists)
+    for entry, is_wanted in zip(entries, wanted, strict=True):
+        if turns.is_over:
+            await turns.next()
+        said = (name_of(entry), entry.get("title"), entry.get("description"))
+        texts = [each[:MAX_DESCRIPTION].lower() for each in said if isinstance(each, str)]
+        found.append(is_wanted and all(any(w in each for each in texts) for w in words))
     return found
 
 

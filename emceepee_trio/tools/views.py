@@ -10,7 +10,7 @@ from functools import partial
 
 import attrs
 
-from . import code, execution, finding, prompts, questions, resources, servers, tasks
+from . import code, execution, finding, prompts, questions, resources, search, servers, tasks
 from .common.registry import LOADED, Tool, Toolbox
 from .instructions import CORE, TOOLS, instructions
 from .news import activity, inbox, timers
@@ -18,6 +18,7 @@ from .news import activity, inbox, timers
 ALL = (
     *servers.TOOLS,
     *finding.TOOLS,
+    *search.TOOLS,
     *execution.TOOLS,
     *resources.TOOLS,
     *prompts.TOOLS,

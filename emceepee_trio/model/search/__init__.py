@@ -1,6 +1,7 @@
 """Finding what servers have, by words, and saying it briefly. Pure.
 
-`words` terms of texts · `synonyms` of verbs and things · `index` which entries have a term ·
+`words` terms of texts · `synonyms` of verbs and things · `entries` what of a listed
+one is searched · `index` which have a term ·
 `ranking` what fits a query best · `signatures` a tool on one line, or as Python · `tokens` about
 how many a text has · `answer` as much as there is room for.
 """

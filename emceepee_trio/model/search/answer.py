@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from ..json.intake import Steps
 from ..json.weight import cut, weigh
 from ..wire import dumps
 from .index import Index, Kind
@@ -21,6 +22,8 @@ from .tokens import tokens
 
 ROOM = 500
 """Tokens of an answer, unless more is asked for."""
+MORE_ROOM = 2500
+"""Of one for which it is."""
 LINES = 20
 """Of an answer, unless another number is asked for."""
 FULL = 5
@@ -34,6 +37,8 @@ SERVERS, BEST = 6, 3
 """Of which more is named; and of which all is, if there is room."""
 FIRST = 12
 """Names of each of them, before others of any are."""
+TRIED = 20
+"""Names for which there is no room, until no shorter one is looked for."""
 MOST_OF_SERVER = 100
 """Names of one of them."""
 
@@ -130,25 +135,32 @@ class Findings:
         lines: int = LINES,
         schemas: int | None = None,
         stubs: bool = False,
-    ) -> None:
+    ) -> Steps[None]:
         """With the best *lines* of *hits*, and with *others*: servers, and names that they have."""
         shown = list(hits[:lines])
-        forms = [hit.lines(is_stub=stubs) for hit in shown]
+        forms: list[tuple[str, ...]] = []
+        for hit in shown:
+            forms.append(hit.lines(is_stub=stubs))
+            yield
         self._weigh()
         forms = forms[: self._begin(forms)]
+        yield
         for at in range(min(len(forms), FULL)):
             self._lengthen(at, forms[at], LINE)
+            yield
         if schemas:
-            self._add_schemas(shown[:schemas], 4 * self.room)
-        left = list(others)
-        for _ in range(2):  # what is found to be left at the end is used up
-            self._weigh()
-            left = [(server, name) for server, name in left if not self._name(server, name)]
+            yield from self._add_schemas(shown[:schemas], 4 * self.room)
+        self._weigh()
+        left = yield from self._name(others)
+        self._weigh()
+        yield
+        yield from self._name(left)  # what was found to be left is used up
         self._weigh()
         for at, form in enumerate(forms):
+            yield
             self._lengthen(at, form, 4 * LINE)
         if schemas is None:
-            self._add_schemas(shown[:FULL], SMALL)
+            yield from self._add_schemas(shown[:FULL], SMALL)
 
     def _begin(self, forms: Sequence[tuple[str, ...]]) -> int:
         """How many have room as short as they get."""
@@ -166,17 +178,25 @@ class Findings:
                 self._lines[at] = line
                 return
 
-    def _name(self, server: str, name: str) -> bool:
-        name = cut(name, LONGEST_NAME)
-        before = self._more.get(server)
-        said = f',"{server}":"{name}"' if before is None else f" {name}"
-        if not self._take(tokens(said)):
-            return False
-        self._more[server] = name if before is None else f"{before} {name}"
-        return True
+    def _name(self, others: Iterable[tuple[str, str]]) -> Steps[list[tuple[str, str]]]:
+        """As many as there is room for; the next few for which there is none."""
+        left: list[tuple[str, str]] = []
+        for server, name in others:
+            short = cut(name, LONGEST_NAME)
+            before = self._more.get(server)
+            said = f',"{server}":"{short}"' if before is None else f" {short}"
+            if self._take(tokens(said)):
+                self._more[server] = short if before is None else f"{before} {short}"
+            else:
+                left.append((server, name))
+                if len(left) == TRIED:
+                    break
+            yield
+        return left
 
-    def _add_schemas(self, hits: Iterable[Hit], longest: int) -> None:
+    def _add_schemas(self, hits: Iterable[Hit], longest: int) -> Steps[None]:
         for hit in hits:
+            yield
             schema = hit.entry.get("inputSchema") if hit.kind == "tools" else None
             if not isinstance(schema, Mapping) or not schema.get("properties"):
                 continue

@@ -77,6 +77,11 @@ class Indexed:
     """Terms of its name."""
     terms: tuple[str, ...]
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Among those that fit as well."""
+        return self.server, self.kind, self.name
+
 
 @attrs.define(eq=False)
 class Index:

@@ -1,7 +1,7 @@
 """What fits a query best: exact names, then BM25F, then what the best of those have in common.
 
-A long ranking is made in steps, between which the index must stay as it is. Ties are broken by
-number, so the same entries under the same numbers are always ranked alike.
+A long ranking is made in steps, between which the index must stay as it is. Ties are
+broken by what entries are called, so the same entries are always ranked alike.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from itertools import islice
 
 import attrs
@@ -64,7 +64,7 @@ def rank(index: Index, query: str, most: int, wanted: Wanted | None = None) -> S
     yield
     exact = _named(index, query)
     if not exact and len(scores) > MODELS:
-        for term, share in _in_common(index, _best(scores, MODELS), scores, asked).items():
+        for term, share in _in_common(index, _best(index, scores, MODELS), scores, asked).items():
             _count(index, term, share, scores)
             yield
     for number, bonus in exact.items():
@@ -72,17 +72,18 @@ def rank(index: Index, query: str, most: int, wanted: Wanted | None = None) -> S
     if wanted is not None:
         scores = {number: score for number, score in scores.items() if wanted(number)}
         yield
-    best = _best(scores, most)
+    best = _best(index, scores, most)
     return Found(best, {number: scores[number] for number in best})
 
 
-def _best(scores: Mapping[int, float], most: int) -> list[int]:
+def _best(index: Index, scores: Mapping[int, float], most: int) -> list[int]:
     few: Iterable[int] = scores
     if len(scores) > most:
         # The least of the best is soon found, and few are as good.
         least = nlargest(most, scores.values())[-1]
         few = [number for number, score in scores.items() if score >= least]
-    return sorted(few, key=lambda number: (-scores[number], number))[:most]
+    entries = index.entries
+    return sorted(few, key=lambda n: (-scores[n], entries[n].place, n))[:most]
 
 
 def _count(index: Index, term: str, share: float, scores: dict[int, float]) -> None:
@@ -231,3 +232,28 @@ def best_servers(index: Index, found: Found) -> list[str]:
         of_server[index.entries[number].server].append(found.scores[number])
     worth = {server: best[0] + 0.6 * sum(best[1:4]) for server, best in of_server.items()}
     return sorted(worth, key=lambda server: -worth[server])
+
+
+CLOSEST = 5
+"""Names that are told if nothing fits."""
+
+
+def closest(index: Index, query: str) -> Steps[list[int]]:
+    """Entries whose names have most in common with *query*, letter by letter."""
+    wanted = _threes(squeezed(query[:MAX_CLOSEST]))
+    likeness: list[tuple[float, str, int]] = []
+    for at, (name, numbers) in enumerate(index.by_name.items()):
+        if at % 200 == 199:
+            yield
+        have = _threes(name[:MAX_CLOSEST])
+        if common := len(wanted & have):
+            likeness.append((-common / (len(wanted) + len(have)), name, min(numbers)))
+    return [number for *_, number in nsmallest(CLOSEST, likeness)]
+
+
+MAX_CLOSEST = 100
+"""Characters of a name and of a query that are compared, if nothing fits."""
+
+
+def _threes(text: str) -> set[str]:
+    return {text[at : at + 3] for at in range(max(1, len(text) - 2))}

@@ -22,13 +22,18 @@ INSIDE, QUOTED = 0.44, 0.97
 """Those of one that stands right behind another, or behind a sign that is not often there."""
 FOREIGN = 1.1
 """Of a letter, in words that have others than those of ASCII."""
+LONG = 6
+"""Bytes of a token, where they are most."""
 CAUTION = 1.08
 """Some texts have as many more than others like them."""
 
 
 def tokens(text: str) -> float:
-    """Of *text*, which is not long; those of two texts are about those of both."""
-    return CAUTION * sum(map(_tokens, _PIECE.finditer(text)))
+    """Of *text*, which is not long; those of two texts are about those of both.
+
+    No word has more than `LONG` bytes for each of its tokens, so tokens bound bytes as well.
+    """
+    return max(CAUTION * sum(map(_tokens, _PIECE.finditer(text))), len(text.encode()) / LONG)
 
 
 def _tokens(piece: regex.Match[str]) -> float:
