@@ -469,7 +469,7 @@ async def scripts(here: Here) -> None:
     go_on = trio.Event()
     running: list[Script] = []
 
-    async def waits(self: Script, *_: object) -> str:
+    async def waits(self: Script, *_: object) -> Json:
         running.append(self)
         for _line in range(3):
             self._log("x" * (run.LOGS // 2 - 1))
@@ -477,7 +477,8 @@ async def scripts(here: Here) -> None:
         with pytest.raises(Raised, match=str(run.WAITS)):
             await self._do({"name": "sleep", "args": [1], "kwargs": {}})
         await go_on.wait()
-        return "x" * (code.VALUE + 1)
+        assert self.shown == code.VALUE
+        return {"value": "x" * code.VALUE, "omitted": 3, "of": code.VALUE + 3}
 
     here.monkeypatch.setattr(Script, "run", waits)
     async with session() as there:
@@ -491,7 +492,7 @@ async def scripts(here: Here) -> None:
         go_on.set()
         said = await there.says("get_task_result", task_id=first)
         assert len(running) == code.AT_ONCE + 1
-        assert said["result_omitted"]["of"] == code.VALUE + 3
+        assert said["result_omitted"] == {"bytes": 3, "of": code.VALUE + 3}
         assert said["logs_omitted"]["lines"] == 3
         assert said["logs"] == []
 

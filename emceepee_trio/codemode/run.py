@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import anyio
 import attrs
 import trio
 from mcp.shared.message import SessionMessage
@@ -29,7 +31,7 @@ from mcp_types import (
 from .. import logs
 from ..backend.children.process import Process, open_process
 from ..backend.shared import Shared
-from ..config.bounds import HOUR, MIB, SECOND
+from ..config.bounds import HOUR, KIB, SECOND
 from ..config.settings import Codemode
 from ..errors import internal
 from ..model.json.intake import Measure
@@ -49,8 +51,8 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name == "LD_
 """Of the program: what a Python that was built with a shared library needs to start."""
 PACKAGES = str(Path(__file__).parents[2])
 
-LOGS = MIB
-"""Bytes of what a script logs that are kept; the rest is counted."""
+LOGS = 64 * KIB
+"""Characters of what a script logs that are kept; the oldest go first, and are counted."""
 WAITS = 1000
 """Calls and sleeps of a script that may be under way at once."""
 
@@ -72,6 +74,8 @@ class Script:
 
     code: str
     settings: Codemode
+    shown: int
+    """Bytes of its value that are wanted."""
     do: Callable[[str, Mapping[str, Any]], Awaitable[Done]]
     """What a script asks for, by the name of the function. Raises `Raised`."""
     on_news: Callable[[Script], object]
@@ -80,16 +84,17 @@ class Script:
     """For the log."""
     calls: int = attrs.field(default=0, init=False)
     """Those refused, too."""
-    logged: list[str] = attrs.field(factory=list, init=False)
+    logged: deque[str] = attrs.field(factory=deque, init=False)
+    """The last lines."""
     lost_lines: int = attrs.field(default=0, init=False)
-    """For which there was no room, and how many bytes those and others were cut by."""
+    """Those before, and how many bytes they and others were cut by."""
     lost_bytes: int = attrs.field(default=0, init=False)
-    _log_bytes: int = attrs.field(default=0, init=False)
+    _log_size: int = attrs.field(default=0, init=False)
     _under_way: int = attrs.field(default=0, init=False)
     _stderr: str = attrs.field(default="", init=False)
 
-    async def run(self, shared: Shared, measure: Measure) -> Any:
-        """Its value.
+    async def run(self, shared: Shared, measure: Measure) -> dict[str, Any]:
+        """Its ``value``, and of one that is cut to what is shown how many bytes it has.
 
         Raises:
             Failed: it has none.
@@ -111,15 +116,16 @@ class Script:
             except OSError as error:
                 raise Failed(f"the sandbox could not be started: {error.strerror}") from None
 
-    async def _in(self, process: Process, measure: Measure) -> Any:
+    async def _in(self, process: Process, measure: Measure) -> dict[str, Any]:
         told = {
             "code": self.code,
             "memory": self.settings.memory,
             "seconds": self.settings.cpu_ms / SECOND,
             "message": measure.size,
+            "shown": self.shown,
         }
         request = JSONRPCRequest(jsonrpc="2.0", id=0, method="run", params=told)
-        await process.writes.send(SessionMessage(request))
+        await self._say(process, request)
         async with trio.open_nursery() as asked:
             last = await self._hear(process, asked)
             asked.cancel_scope.cancel("the script is over")
@@ -130,7 +136,7 @@ class Script:
             self._count(beside)
         if isinstance(last, JSONRPCError):
             raise Failed(last.error.message)
-        return last.result.get("value")
+        return last.result
 
     async def _hear(
         self, process: Process, asked: trio.Nursery
@@ -183,10 +189,12 @@ class Script:
             return {"value": None}
         return await self.do(name, given)
 
-    async def _say(self, process: Process, message: JSONRPCResponse | JSONRPCError) -> None:
+    async def _say(
+        self, process: Process, message: JSONRPCRequest | JSONRPCResponse | JSONRPCError
+    ) -> None:
         try:
             await process.writes.send(SessionMessage(message))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # it is over, which is told by the end of what it says
 
     def _crashed(
@@ -196,12 +204,13 @@ class Script:
         begin(asked, wall, self._say, process, _error(message, internal(log_id)))
 
     def _log(self, text: str) -> None:
-        if self._log_bytes + len(text) > LOGS:
+        self.logged.append(text)
+        self._log_size += len(text) + 1
+        while self._log_size > LOGS:
+            oldest = self.logged.popleft()
+            self._log_size -= len(oldest) + 1
             self.lost_lines += 1
-            self.lost_bytes += len(text)
-        else:
-            self._log_bytes += len(text) + 1
-            self.logged.append(text)
+            self.lost_bytes += len(oldest)
         self.on_news(self)
 
     def _count(self, said: Mapping[str, Any]) -> None:

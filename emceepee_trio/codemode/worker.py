@@ -17,6 +17,7 @@ import json
 import math
 import os
 import resource
+import select
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,8 @@ FRAMES = 6
 """Of a traceback, the innermost, that are shown."""
 MESSAGE = 4000
 """Characters of an error's message that are."""
+CHUNK = 64 * 1024
+"""Bytes read at once."""
 LOG_LINE = 16 * 1024
 LOG_BYTES = 1024 * 1024
 """Of a line that is logged, and of all together; what is beyond is counted."""
@@ -66,22 +69,37 @@ HINTS = {
 """What to say of an error beside what the sandbox says."""
 
 
+class SandboxGone(Exception):
+    """Killed, while nobody talked to it."""
+
+
 class Outside:
     """The daemon: what it is told and asked, and what it has answered."""
 
     def __init__(self) -> None:
         self.most = 0
         """Bytes of a message."""
+        self.sandbox: int | None = None
+        """A handle of its process: who waits for us must not wait for what is gone."""
         self.lost_lines = self.lost_bytes = 0
+        self._heard = bytearray()
         self._answers: dict[int, dict[str, Any]] = {}
         self._logged = 0
         self._printed = ""
 
     def told(self) -> dict[str, Any]:
         """The next message; this program ends if there will be none."""
-        said = sys.stdin.buffer.readline()
-        if not said:
-            os._exit(0)
+        while b"\n" not in self._heard:
+            watched = [0] if self.sandbox is None else [0, self.sandbox]
+            ready, _, _ = select.select(watched, [], [])
+            if 0 not in ready:
+                raise SandboxGone
+            chunk = os.read(0, CHUNK)
+            if not chunk:
+                os._exit(0)
+            self._heard += chunk
+        said, _, rest = self._heard.partition(b"\n")
+        self._heard = bytearray(rest)
         message: dict[str, Any] = json.loads(said)
         return message
 
@@ -165,6 +183,7 @@ class Sandboxed:
         self._pool = pool
         self._outside = outside
         self._code: str = told["code"]
+        self._shown: int = told["shown"]
         self._limits = monty.ResourceLimits(
             max_memory=told["memory"],
             max_feed_duration_secs=told["seconds"],
@@ -184,10 +203,15 @@ class Sandboxed:
                 assert_message_annotations=False,
             ) as session:
                 session.feed_run(PRELUDE)
-                os.setpriority(os.PRIO_PROCESS, session.worker_pid or 0, NICENESS)
+                sandbox = session.worker_pid
+                assert sandbox is not None  # it has just answered
+                os.setpriority(os.PRIO_PROCESS, sandbox, NICENESS)
+                self._outside.sandbox = os.pidfd_open(sandbox)
                 value = plain(self._drive(session), lenient=True)
         except monty.MontyError as error:
             return self._failed(self._explained(error))
+        except SandboxGone:
+            return self._failed("the sandbox has ended: it was killed")
         except Unsayable as refused:
             return self._failed(f"the script's result cannot be said: {refused}")
         except RecursionError:
@@ -196,7 +220,17 @@ class Sandboxed:
         except MemoryError:
             return self._failed("the script's values have no room here; keep less at once")
         self._outside.flush()
-        return {"id": 0, "result": {"value": value, **self._beside()}}
+        return {"id": 0, "result": {**self._beginning(value), **self._beside()}}
+
+    def _beginning(self, value: object) -> dict[str, Any]:
+        """As much as is shown, made here: what is long, and is not shown, is not the daemon's."""
+        written = json.dumps(value, ensure_ascii=False)
+        whole = len(written.encode(errors="replace"))
+        if whole <= self._shown:
+            return {"value": value}
+        shown = value if isinstance(value, str) else written
+        cut = shown.encode(errors="replace")[: self._shown].decode(errors="ignore")
+        return {"value": cut, "omitted": whole - len(cut.encode()), "of": whole}
 
     def _beside(self) -> dict[str, int]:
         return {

@@ -149,6 +149,7 @@ class _Running:
         script = self._script = Script(
             self._code,
             session.config.codemode,
+            VALUE,
             _Calls(Request(session, self._request.manager, within=call)).do,
             lambda script: session.calls.progressed(call, _progress(script)),
             {"session": session.id},
@@ -159,8 +160,9 @@ class _Running:
                 value = await script.run(session.shared, Measure(limits.message, limits.values))
             except Failed as failed:
                 raise ExecutionFailed(f"the script failed: {failed}", self._so_far()) from None
-        cut_value, left = _beginning(value)
-        said = {"result": cut_value, **self._so_far(), **left}
+        said = {"result": value.get("value"), **self._so_far()}
+        if "of" in value:
+            said["result_omitted"] = {"bytes": value.get("omitted"), "of": value["of"]}
         return {"content": [text(dumps(said))], "structuredContent": said, "isError": False}
 
     def overdue(self) -> ToolError:
@@ -213,18 +215,6 @@ def _progress(script: Script) -> dict[str, Any]:
     }
 
 
-def _beginning(value: Any) -> tuple[Any, dict[str, Any]]:
-    """As much as there is room for, and what to say of the rest."""
-    written = dumps(value)
-    size = len(written.encode())
-    if size <= VALUE:
-        return value, {}
-    shown = value if isinstance(value, str) else written
-    kept = shown.encode()[:VALUE].decode(errors="ignore")
-    left = {"bytes": size - len(kept.encode()), "of": size}
-    return kept, {"result_omitted": left | {"hint": "return less, or a part of it"}}
-
-
 def _end(script: Script) -> tuple[list[str], int, int]:
     """The last lines that there is room for; how many others, and how many bytes."""
     kept: list[str] = []
@@ -234,7 +224,7 @@ def _end(script: Script) -> tuple[list[str], int, int]:
         if room < 0:
             break
         kept.insert(0, line)
-    others = script.logged[: len(script.logged) - len(kept)]
+    others = list(script.logged)[: len(script.logged) - len(kept)]
     size = sum(len(line.encode()) for line in others)
     return kept, script.lost_lines + len(others), script.lost_bytes + size
 
