@@ -22,6 +22,7 @@ listed = await list_servers()
 tools = await list_tools("raw", tool="^echo$")
 found = await list_resources(server="raw")
 templates = await list_resource_templates()
+sought = await search("unknown content", schemas=0)
 contents = await read_resource("raw", "raw://text")
 prompts = await list_prompts("raw")
 log("done", {"n": 1})
@@ -38,7 +39,8 @@ for server, tool in ("raw", "no_such_tool"), ("nobody", "echo"), ("raw", "rpc_er
     "servers": [each["name"] for each in listed["servers"]],
     "tools": [each["name"] for group in tools["tools"] for each in group["tools"]],
     "resources": len(found["resources"]), "templates": "resource_templates" in templates,
-    "contents": contents, "prompts": len(prompts["prompts"]),
+    "sought": "unknown_content" in str(sought), "contents": contents,
+    "prompts": len(prompts["prompts"]),
 }
 """
 
@@ -58,7 +60,7 @@ async def test_a_script_makes_many_calls_and_is_given_data(connect: Open, journa
     async with connect({"raw": raw(*journal.flags)}) as emceepee:
         said = await script(emceepee, EVERYTHING)
         result = said["result"]
-        assert said["calls"] == 14
+        assert said["calls"] == 15
         assert said["logs"] == ['done {"n": 1}', "printed 2"]
         assert result["first"] == "one"
         assert result["only"] == {"answer": 42, "nested": {"list": [1, None, 2.5]}}
@@ -70,6 +72,7 @@ async def test_a_script_makes_many_calls_and_is_given_data(connect: Open, journa
         ]
         assert result["servers"] == ["raw"]
         assert result["tools"] == ["echo"]
+        assert result["sought"] is True
         assert result["contents"][0]["text"] == "text of raw://text"
         assert (result["resources"], result["prompts"], result["templates"]) == (5, 2, True)
         sent = [entry["params"]["arguments"] for entry in journal.of("tools/call")]
