@@ -214,7 +214,7 @@ def with_defaults(
 
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
-VIEWS = ("tools", "core")
+VIEWS = ("tools", "core", "code")
 """Which of our tools a client is shown; the first if nothing is said."""
 
 

@@ -87,8 +87,8 @@ class CodemodeExecute:
     timeout_ms: Annotated[int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default 120000")] = (
         None
     )
-    ttl_ms: Annotated[int | None, Doc("of the task")] = None
-    on_timeout: Annotated[Literal["promote", "end"], Doc("become a task, or end")] = "promote"
+    ttl_ms: int | None = None
+    on_timeout: Literal["promote", "end"] = "promote"
 
 
 @tool(

@@ -28,15 +28,27 @@ Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you ar
 
 CORE = """\
 emceepee connects you to any number of MCP servers through a few tools.
-1. list_tools finds tools of all servers, by words too (query); execute_tool calls one. \
+1. search finds tools, resources and prompts of all servers by words; execute_tool calls a tool. \
 list_servers shows what is there.
 2. A slow call becomes a task. await_activity waits for everything at once: tasks that end, \
 questions of servers, notifications. Then get_task_result fetches the result.
 3. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
 Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
-4. An error says what to do next. Where it names a tool that you do not have, ask the user.
+4. An error says what to do next. Where it says list_tools, search will do.
 """
-"""The same of the view with those tools alone."""
+
+CODE = """\
+emceepee connects you to any number of MCP servers by way of Python.
+1. codemode_search finds tools, resources and prompts of all servers by words; with stubs=true \
+as what a script may call.
+2. codemode_execute runs a script of yours in a sandbox: await servers.NAME.TOOL(argument=value) \
+or await call_tool(server, tool, args), asyncio.gather for many. Only the value of its last line, \
+and what it logs, comes back: filter and join there.
+3. A script that takes long becomes a task. await_activity waits for everything at once; then \
+get_task_result fetches what it has come to.
+4. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
+Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
+"""
 
 
 def instructions(how: str, session: Session) -> str:

@@ -52,7 +52,7 @@ class RespondToSampling:
         Most(MAX_BLOCKS),
         Doc("text, or content blocks"),
     ]
-    model: Annotated[str, Doc("who completed it")]
+    model: str
     role: Literal["assistant", "user"] = "assistant"
     stop_reason: Annotated[str | None, A_NAME] = None
 

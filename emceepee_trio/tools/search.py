@@ -39,12 +39,12 @@ from .finding import chosen
 @frozen
 class CodemodeSearch:
     query: Annotated[str | None, Most(most_characters=MAX_QUERY)] = None
-    queries: Annotated[tuple[str, ...], Most(MAX_QUERIES, MAX_QUERY), Doc("at once")] = ()
+    queries: Annotated[tuple[str, ...], Most(MAX_QUERIES, MAX_QUERY)] = ()
     kinds: Annotated[tuple[Kind, ...], Most(MAX_QUERIES)] = ()
     server: Annotated[str | None, Most(most_characters=MAX_SEARCH_PATTERN), Doc("or regex")] = None
     mode: Literal["words", "regex"] = "words"
     limit: Annotated[int | None, Bounds(1, MAX_FOUND)] = None
-    schemas: Annotated[int | None, Bounds(0, MAX_FOUND), Doc("how many")] = None
+    schemas: Annotated[int | None, Bounds(0, MAX_FOUND)] = None
     stubs: Annotated[bool | None, Doc("as Python for codemode_execute")] = None
 
 

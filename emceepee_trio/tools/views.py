@@ -12,7 +12,7 @@ import attrs
 
 from . import code, execution, finding, prompts, questions, resources, search, servers, tasks
 from .common.registry import LOADED, Tool, Toolbox
-from .instructions import CORE, TOOLS, instructions
+from .instructions import CODE, CORE, TOOLS, instructions
 from .news import activity, inbox, timers
 
 ALL = (
@@ -33,26 +33,30 @@ ALL = (
 TOOLBOX = Toolbox(ALL, partial(instructions, TOOLS))
 
 
-def _view(how: str, *names: str) -> Toolbox:
+def _view(how: str, *tools: Tool) -> Toolbox:
     """Some of them, all of which are there from the start."""
-    shown = tuple(map(_loaded, map(TOOLBOX.get, names)))
-    return Toolbox(shown, partial(instructions, how), unlisted=ALL)
+    loaded = tuple(attrs.evolve(each, meta={**LOADED, **each.meta}) for each in tools)
+    return Toolbox(loaded, partial(instructions, how), unlisted=ALL)
 
 
-def _loaded(tool: Tool) -> Tool:
-    return attrs.evolve(tool, meta={**LOADED, **tool.meta})
-
+_WAITING = (
+    activity.await_activity,
+    tasks.get_task_result,
+    questions.respond_to_elicitation,
+    questions.respond_to_sampling,
+)
 
 VIEWS: Mapping[str, Toolbox] = {
     "tools": TOOLBOX,
     "core": _view(
         CORE,
-        "list_servers",
-        "list_tools",
-        "execute_tool",
-        "await_activity",
-        "get_task_result",
-        "respond_to_elicitation",
-        "respond_to_sampling",
+        servers.list_servers,
+        attrs.evolve(search.codemode_search, name="search"),
+        attrs.evolve(
+            execution.execute_tool,
+            description=execution.execute_tool.description.replace("list_tools", "search"),
+        ),
+        *_WAITING,
     ),
+    "code": _view(CODE, search.codemode_search, code.codemode_execute, *_WAITING),
 }
