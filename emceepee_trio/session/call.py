@@ -79,6 +79,8 @@ class Call:
     """That of the script which makes this one."""
     overdue: Callable[[], ToolError] | None = None
     """What it fails with at its hard end, if that is not ``call_timeout_ms``."""
+    said: str | None = None
+    """How far it is, if it has said so before it has become a task."""
     makes: list[Call] = attrs.field(factory=list, init=False)
     """Those of a script that run."""
     slot: Slot[Result] = attrs.field(factory=Slot, init=False)

@@ -245,6 +245,7 @@ class Calls:
             call.args,
             round(call.ttl * 1000),
             call.args_bytes,
+            call.said,
         )
         self.publish(call.server, events.TaskCreated(call.id, call.tool, task.ttl_ms))
         self.journal.note(

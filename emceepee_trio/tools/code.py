@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from ..config import OUR_NAME
 from ..config.bounds import (
     KIB,
     MAX_EXECUTE_TIMEOUT_MS,
+    MAX_STATUS_MESSAGE,
     MAX_TASK_TTL_MS,
     MIN_TASK_TTL_MS,
     SECOND,
@@ -151,7 +153,7 @@ class _Running:
             session.config.codemode,
             VALUE,
             _Calls(Request(session, self._request.manager, within=call)).do,
-            lambda script: session.calls.progressed(call, _progress(script)),
+            partial(self._tell, call),
             {"session": session.id},
         )
         async with turns:
@@ -164,6 +166,11 @@ class _Running:
         if "of" in value:
             said["result_omitted"] = {"bytes": value.get("omitted"), "of": value["of"]}
         return {"content": [text(dumps(said))], "structuredContent": said, "isError": False}
+
+    def _tell(self, call: Call, script: Script) -> None:
+        progress = _progress(script)
+        call.said = progress["message"][:MAX_STATUS_MESSAGE]
+        self._request.session.calls.progressed(call, progress)
 
     def overdue(self) -> ToolError:
         return TimedOut(
