@@ -96,8 +96,8 @@ async def test_every_tool_names_arguments_it_does_not_know(connect: Open) -> Non
                 assert problems[0] == Like('unknown key "no_such_argument".*')
                 assert problems[1:] == missing
                 continue
-            known = {"timeout_ms": 0, "query": "something"}
-            given = {name: known[name] for name in known.keys() & schema["properties"].keys()}
+            harmless = {"timeout_ms": 0, "query": "something"}
+            given = {name: harmless[name] for name in harmless.keys() & schema["properties"].keys()}
             answer = await emceepee.call(tool["name"], no_such_argument=1, **given)
             assert answer.json is not None
             assert answer.note == Like('ignored: unknown key "no_such_argument".*')
