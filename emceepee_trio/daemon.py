@@ -94,7 +94,7 @@ async def open_daemon(
         def said() -> dict[str, Any]:
             return {**about, "ready": is_ready(), "slow_steps": slow.to_json()}
 
-        async with open_sessions(config, state) as manager:
+        async with open_sessions(config, state, is_local=_are_local(sockets)) as manager:
             endpoint = McpEndpoint(manager, config, VIEWS)
             app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
             yield Daemon(manager, endpoint, app, sockets)
@@ -161,9 +161,14 @@ def resolved(config: Config, sockets: Sequence[Bound]) -> Config:
     """With what depends on who can connect: clients elsewhere may not start programs here."""
     if config.policy.spawn is not None:
         return config
-    is_local = bool(sockets) and all(bound.is_local for bound in sockets)
+    is_local = _are_local(sockets)
     policy = attrs.evolve(config.policy, spawn="allow" if is_local else "deny")
     return attrs.evolve(config, policy=policy)
+
+
+def _are_local(sockets: Sequence[Bound]) -> bool:
+    """Whether whoever connects there is on this machine."""
+    return bool(sockets) and all(bound.is_local for bound in sockets)
 
 
 def _security(settings: Settings, sockets: Sequence[Bound]) -> Security:
@@ -171,7 +176,7 @@ def _security(settings: Settings, sockets: Sequence[Bound]) -> Security:
     if (credentials := settings.credentials) is None:
         return Security.of(settings.config.http, None, names)
     # Elsewhere nobody can look there, and nobody needs to know of it.
-    is_local = bool(sockets) and all(bound.is_local for bound in sockets)
+    is_local = _are_local(sockets)
     where = credentials.where if is_local else None
     return Security.of(settings.config.http, credentials.tokens, names, where)
 

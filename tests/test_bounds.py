@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import os
 import re
 import sys
@@ -45,8 +46,8 @@ from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.codemode import run
 from emceepee_trio.codemode.run import Raised, Script
 from emceepee_trio.commands.common import remote
-from emceepee_trio.config import Config, ConfigError, Limits, Server, bounds, load
-from emceepee_trio.errors import ExecutionFailed, LimitReached
+from emceepee_trio.config import Config, ConfigError, Limits, ResultSettings, Server, bounds, load
+from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages, modern
 from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
@@ -68,6 +69,7 @@ from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.tools import code, resources
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
+from emceepee_trio.tools.results import grep, preview, reading
 from emceepee_trio.web import token_file
 from finding import index_of, ranked, through
 from full_pipe import full_pipe
@@ -95,7 +97,8 @@ def listed() -> list[str]:
 
 def value(name: str) -> int:
     module, _, constant = name.rpartition(".")
-    where = Limits() if module == "limits" else import_module(f"emceepee_trio.{module}")
+    settings = {"limits": Limits(), "results": ResultSettings()}
+    where = settings.get(module) or import_module(f"emceepee_trio.{module}")
     found: int = getattr(where, constant)
     return found
 
@@ -1031,6 +1034,70 @@ async def searches(here: Here) -> None:
     assert (closest_to("x" * ranking.MAX_CLOSEST + "squid", two)) == []
 
 
+def long(size: int) -> Json:
+    return {"content": [{"type": "text", "text": "x" * size}]}
+
+
+@tries("results.inline_bytes", "config.bounds.MAX_PREVIEW_BYTES", "tools.results.preview.BLOBS")
+async def previews(here: Here) -> None:
+    most = ResultSettings().inline_bytes
+    async with session() as there:
+        there.bad_says(result=long(most))
+        assert len((await there.call("execute_tool", server="bad", tool="echo")).text) == most
+        there.bad_says(result=long(most + 1))
+        answer = await there.call("execute_tool", server="bad", tool="echo")
+        said = json.loads(answer.content[0]["text"])
+        assert 0 < len(said["head"] + said["tail"]) <= bounds.MAX_PREVIEW_BYTES
+        assert said["omitted"]["bytes"] == most + 1 - len(said["head"] + said["tail"])
+        part = await there.call("read_result", id=said["result"])
+        assert len(json.dumps(part.content)) <= most
+        assert "next" in json.loads(part.texts[1])
+        image = {"type": "image", "mimeType": "image/png", "data": "AAAA" * 3400}
+        there.bad_says(result={"content": [image] * (preview.BLOBS + 4)})
+        answer = await there.call("execute_tool", server="bad", tool="echo")
+        previews = [json.loads(block["text"]) for block in answer.content if "text" in block]
+        assert [each["type"] for each in previews[:-1]] == ["image/png"] * preview.BLOBS
+        assert previews[-1]["shape"].startswith("array of 4 objects")
+
+
+@tries("results.bytes", "config.bounds.MAX_RESULTS", "config.bounds.MAX_RESULTS_GONE")
+async def kept_results(here: Here) -> None:
+    async with session() as there:
+        results = there.world.manager.sessions()[0].results
+        ids = [
+            (await results.keep("text/plain", [b"x"], 1, text=True)).id
+            for _ in range(bounds.MAX_RESULTS + bounds.MAX_RESULTS_GONE + 1)
+        ]
+        with pytest.raises(NotFound, match="no result"):
+            results.get(ids[0])
+        for gone in (ids[1], ids[bounds.MAX_RESULTS_GONE]):
+            with pytest.raises(NotFound, match=f"evicted.* {bounds.MAX_RESULTS} results"):
+                results.get(gone)
+        assert results.get(ids[bounds.MAX_RESULTS_GONE + 1])
+        results.settings = attrs.evolve(results.settings, bytes=bounds.MAX_RESULTS + 5)
+        await results.keep("text/plain", [b"x" * 10], 10, text=True)
+        assert results.size == bounds.MAX_RESULTS + 5
+
+
+@tries(
+    "tools.results.grep.COUNTED", "tools.results.grep.LINE", "tools.results.reading.MAX_PATH_BYTES"
+)
+async def looking_in_results(here: Here) -> None:
+    async with session() as there:
+        mock_clock().autojump_threshold = math.inf  # it looks in a thread
+        keep = there.world.manager.sessions()[0].results.keep
+        text = b"ab\n" * (grep.COUNTED + 1) + b"a" * (grep.LINE + 1) + b"c"
+        kept = await keep("text/plain", [text], len(text), text=True)
+        about = json.loads((await there.call("read_result", id=kept.id, grep="b")).texts[1])
+        assert about["matches"] == grep.COUNTED
+        assert "only up to" in about["note"]
+        line, about = (await there.call("read_result", id=kept.id, grep="c")).texts
+        assert len(line) < grep.LINE
+        assert f"(byte {len(text) - 1})" in line
+        here.monkeypatch.setattr(reading, "MAX_PATH_BYTES", 1)
+        await there.refused("read_result", "more than the 1", id=kept.id, path="a")
+
+
 @tries("config.bounds.MAX_TASKS_SHOWN")
 async def tasks_shown(here: Here) -> None:
     async with session() as there:
@@ -1116,7 +1183,7 @@ async def our_instructions(here: Here) -> None:
 
 @tries("config.bounds.MAX_SAID")
 async def said(here: Here) -> None:
-    error = {"code": -32000, "message": "x" * (2 * bounds.MAX_SAID)}
+    error = {"code": -32000, "message": "x" * (bounds.MAX_SAID + 1000)}
     async with session() as there:
         answer = json.dumps({"jsonrpc": "2.0", "id": "@ID@", "error": error})
         there.play.instead["tools/call"] = [answer.encode()]

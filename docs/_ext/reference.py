@@ -18,8 +18,11 @@ class Bound(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         self.env.note_reread()
         module, name = self.text.rsplit(".", 1)
-        where = Config().limits if module == "limits" else import_module(f"emceepee_trio.{module}")
-        shown = self.text if module == "limits" else name
+        is_setting = module in ("limits", "results")
+        where = (
+            getattr(Config(), module) if is_setting else import_module(f"emceepee_trio.{module}")
+        )
+        shown = self.text if is_setting else name
         value = nodes.Text(f" {getattr(where, name):,}")
         return [nodes.literal(text=shown), value], []
 

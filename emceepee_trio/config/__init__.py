@@ -31,6 +31,7 @@ from .settings import (
     Health,
     Http,
     Limits,
+    ResultSettings,
     with_defaults,
 )
 
@@ -52,6 +53,7 @@ __all__ = [
     "Loaded",
     "Policy",
     "Reconnect",
+    "ResultSettings",
     "Retry",
     "Server",
     "bounds",

@@ -162,6 +162,13 @@ MAX_COOKIE = 4 * KIB
 MAX_LIST_BYTES = MIB
 """A list in an answer; how many more there are is said as ``more``."""
 
+MAX_RESULTS = 1000
+MAX_RESULTS_GONE = 1000
+"""Long results that a session keeps, and of how many that are gone it knows that they were."""
+
+MAX_PREVIEW_BYTES = KIB
+"""Of the beginning and the end of a long result, together, in its preview."""
+
 MAX_DESCRIPTION = 10_000
 """Characters of a tool's description in which words are looked for."""
 

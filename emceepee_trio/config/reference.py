@@ -12,8 +12,8 @@ from ..model.json.fields import fields_of
 from ..model.json.problems import bounds
 from ..model.json.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .policy import AllowedProgram, Policy
-from .server import Reconnect, Retry, Server
-from .settings import Codemode, Config, Defaults, Health, Http, Limits
+from .server import Reconnect, Retry, Server, ServerResults
+from .settings import Codemode, Config, Defaults, Health, Http, Limits, ResultSettings
 
 _SECTIONS: tuple[tuple[str, type], ...] = (
     ("The file", Config),
@@ -21,7 +21,9 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("defaults", Defaults),
     ("restart", Retry),
     ("reconnect", Reconnect),
+    ("results of a server", ServerResults),
     ("limits", Limits),
+    ("results", ResultSettings),
     ("health", Health),
     ("codemode", Codemode),
     ("http", Http),

@@ -32,6 +32,7 @@ from .bounds import (
     MAX_SEARCH_PATTERN,
     MAX_SERVER,
     MAX_URI,
+    MIB,
     MINUTE,
     SECOND,
 )
@@ -102,6 +103,17 @@ class Reconnect(Retry):
 
 
 @frozen
+class ServerResults:
+    """Answers of this server that are too long to be shown."""
+
+    inline_bytes: Annotated[
+        int | None,
+        Bounds(0, 1024 * MIB),
+        Doc("Of an answer, in bytes, that is shown whole; 0: any is. As for all, if not given."),
+    ] = None
+
+
+@frozen
 class Server:
     """One MCP server: a URL or a command, and how to treat it."""
 
@@ -169,6 +181,9 @@ class Server:
         Doc("A header that tells a URL which session calls."),
     ] = None
     idle_stop_ms: Annotated[int | None, Bounds(0, 30 * DAY), IDLE_STOPS] = None
+    results: Annotated[
+        ServerResults, Doc("Which of its answers are shown whole: see `results of a server`_.")
+    ] = attrs.field(factory=ServerResults)
 
     @property
     def transport(self) -> Literal["stdio", "http", "sse"]:

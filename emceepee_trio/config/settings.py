@@ -133,6 +133,19 @@ class Limits:
 
 
 @frozen
+class ResultSettings:
+    """Answers of servers that are too long to be shown: they are kept, and shown as a preview."""
+
+    inline_bytes: Annotated[
+        int, Bounds(0, 1024 * MIB), Doc("Of an answer, in bytes, that is shown whole; 0: any is.")
+    ] = 16 * KIB
+    bytes: Annotated[
+        int, Bounds(64 * KIB, 16_384 * MIB), Doc("What is kept per session, in bytes.")
+    ] = 256 * MIB
+    keep_ms: Annotated[int, Bounds(SECOND, DAY), Doc("How long it is kept.")] = 30 * MINUTE
+
+
+@frozen
 class Health:
     """Whether silent connections still work."""
 
@@ -261,6 +274,7 @@ class Config:
     defaults: Annotated[Defaults, Doc("What holds for all servers, see `defaults`_.")] = (
         attrs.field(factory=Defaults)
     )
+    results: ResultSettings = attrs.field(factory=ResultSettings)
 
     def problems(self) -> Iterator[Problem]:
         yield from inheritance_problems(self.inherit_env)

@@ -13,6 +13,7 @@ from typing import Any
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     SERVER_INFO_META_KEY,
     GetPromptRequestParams,
@@ -22,11 +23,13 @@ from mcp_types import (
 from mcp_types.methods import serialize_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from ..errors import NotFound
+from ..errors import ExecutionFailed, NotFound
 from ..model.wire import dumps
 from ..tools.common.asking import RESOURCE_NOT_FOUND
 from ..tools.common.registry import Toolbox
 from ..tools.resources import OUR_RESOURCES, read_ours
+from ..tools.results.preview import RESULT
+from ..tools.results.reading import contents_of
 
 Context = ServerRequestContext[Any, Any]
 
@@ -67,12 +70,17 @@ async def list_templates(context: Context, params: PaginatedRequestParams | None
 
 
 async def read_resource(context: Context, params: ReadResourceRequestParams) -> Any:
+    uri = str(params.uri)
     try:
-        return enveloped(context, read_ours(str(params.uri)))
+        if uri.startswith(RESULT):
+            return enveloped(context, await contents_of(context.lifespan_context.session, uri))
+        return enveloped(context, read_ours(uri))
+    except ExecutionFailed as error:
+        raise MCPError(code=INTERNAL_ERROR, message=error.message, data={"uri": uri}) from None
     except NotFound as error:
         modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-        raise MCPError(code=code, message=error.message, data={"uri": str(params.uri)}) from None
+        raise MCPError(code=code, message=error.message, data={"uri": uri}) from None
 
 
 async def list_prompts(context: Context, params: PaginatedRequestParams | None) -> Any:

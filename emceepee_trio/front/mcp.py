@@ -56,7 +56,8 @@ from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.common.clients import STRANGER, KnownClient, known
 from ..tools.common.registry import Request, Tool, Toolbox
-from ..tools.common.response import Reply, error_reply, finish
+from ..tools.common.response import Reply, finish
+from ..tools.results.preview import shown_error
 from ..waits.firewall import Firewall, begin_lasting
 from ..web.wire import dump
 from .lists import (
@@ -269,6 +270,7 @@ class Front:
         except UnknownTool as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
         entry.request.answer_ms = self.client.answer_ms(self.session.config.limits)
+        entry.request.shortens = not self.client.wants_whole
         reply = await self._run_tool(tool, call.report, entry.request, arguments, meta)
         # No checkpoint from here to the return: the events are taken, and the response that
         # carries them is as good as written, or they are given back.
@@ -309,8 +311,10 @@ class Front:
                 request.on_progress = progress.heard
                 return await progress.report_while(partial(tool.call, request, arguments))
         except ToolError as error:
-            return error_reply(error)
-        raise _bug(wall)
+            failure = error
+        else:
+            raise _bug(wall)
+        return await shown_error(request, failure)
 
 
 def _enveloped(call: _Call, result: dict[str, Any]) -> dict[str, Any]:

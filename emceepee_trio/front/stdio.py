@@ -106,7 +106,7 @@ async def serve_stdio(config: Config, state: Path | None = None, view: str = "to
         slow_steps(time.perf_counter, time.thread_time),
     ):
         session = None
-        async with open_sessions(config, state) as manager:
+        async with open_sessions(config, state, is_local=True) as manager:
             async with trio.open_nursery() as nursery:
 
                 async def stop_on_signal() -> None:

@@ -29,6 +29,8 @@ from ..model.facts import SessionEnded, SessionOpened
 from ..model.ids import Ids
 from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
+from .kept import ResultFolders
+from .results import open_folders
 from .servers.registry import Registry
 from .session import Session
 
@@ -52,6 +54,7 @@ class SessionManager:
     registry: Registry
     _nursery: trio.Nursery
     _shared: Shared
+    _folders: ResultFolders = attrs.field(factory=lambda: ResultFolders(None))
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     draining: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -174,6 +177,7 @@ class SessionManager:
                             inner,
                             draining=self.draining,
                             on_demand=on_demand,
+                            folders=self._folders,
                         )
                         begin_lasting(
                             inner, "sweeper_crashed", session.sweeper.run, session=session_id
@@ -195,6 +199,8 @@ class SessionManager:
                         self.end(session, "over")
                         session.leave_backends(HURRIED)
                     outer.cancel_scope.deadline = trio.current_time() + LEAVING
+                    if session is not None:
+                        await session.results.remove()
         finally:
             if slot.fail(SessionFailed(f"session {session_id} could not be opened")):
                 del self._sessions[session_id]
@@ -327,14 +333,16 @@ async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
 
 @asynccontextmanager
 async def open_sessions(
-    config: Config, state: Path | None = None
+    config: Config, state: Path | None = None, *, is_local: bool = False
 ) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs.
 
-    What servers have is remembered beyond that in the *state* directory, if there is one.
+    What servers have is remembered beyond that in the *state* directory, if there is one. Clients
+    are told of files of ours if they are *local*, which is on this machine.
     """
     async with (
         open_memory(state) as memory,
+        open_folders(state, is_local=is_local) as folders,
         open_reaper() as reaper,
         trio.open_nursery() as nursery,
     ):
@@ -343,7 +351,7 @@ async def open_sessions(
         journal = Journal()
         journal.add(Reader("log", log_reader.tell, log_reader.LINES))
         shared = Shared(reaper, memory=memory, tokens=tokens, starts=starts, journal=journal)
-        manager = SessionManager(config, Registry(config), nursery, shared)
+        manager = SessionManager(config, Registry(config), nursery, shared, folders)
         yield manager
         sessions = manager.sessions()
         logs.write(

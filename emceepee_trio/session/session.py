@@ -34,7 +34,9 @@ from .buffers import Buffers, LogEntry, NotificationEntry
 from .calls import Calls
 from .events import Events
 from .index import SessionIndex
+from .kept import ResultFolders
 from .questions import Questions
+from .results import Results
 from .servers.planned import Planned
 from .servers.registry import not_found
 from .servers.roots import Choice, ToldRoots
@@ -72,12 +74,15 @@ class Session:
     """Set when the process is about to stop: what only waits returns, and says so."""
     on_demand: bool = False
     """It starts no server that it does not need."""
+    folders: ResultFolders = attrs.field(factory=lambda: ResultFolders(None))
+    """Where it has files."""
     backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
     events: Events = attrs.field(init=False)
     calls: Calls = attrs.field(init=False)
     questions: Questions = attrs.field(init=False)
     timers: Timers = attrs.field(init=False)
     buffers: Buffers = attrs.field(init=False)
+    results: Results = attrs.field(init=False)
     sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     planned: Planned = attrs.field(factory=Planned, init=False)
     found: SessionIndex = attrs.field(factory=SessionIndex, init=False)
@@ -134,7 +139,15 @@ class Session:
         self.told_roots = ToldRoots(self.config, self._configured_roots)
         self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
         self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
-        self.sweeper.keepers = (self.events, self.calls)
+        self.results = Results(
+            self.config.results,
+            self.inner,
+            self.new_id,
+            self.sweeper.look,
+            self.folders.new(),
+            self.folders.is_local,
+        )
+        self.sweeper.keepers = (self.events, self.calls, self.results)
         if self.draining.is_set():
             self.events.triggers.close()
 

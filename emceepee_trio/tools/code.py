@@ -152,7 +152,7 @@ class _Running:
             self._code,
             session.config.codemode,
             VALUE,
-            _Calls(Request(session, self._request.manager, within=call)).do,
+            _Calls(Request(session, self._request.manager, within=call, shortens=False)).do,
             partial(self._tell, call),
             {"session": session.id},
         )

@@ -30,6 +30,7 @@ from .common.asking import as_tool_error, asks
 from .common.deliveries import references
 from .common.registry import CALLS, READS, Request, tool
 from .common.response import LONGEST, Reply, text
+from .results.preview import shown
 from .servers import task_items
 
 
@@ -125,9 +126,11 @@ class _Sending:
     async def send(self, call: Call) -> Result:
         working_for.set(call.id)  # in a task of its own
         try:
-            return await self.backend.ask(lambda client: self._send(call, client))
+            result = await self.backend.ask(lambda client: self._send(call, client))
         except NotRun as error:
             raise as_tool_error(error, call.server, "tools/call") from None
+        # Here, so that it is kept once, however often it is asked for, and is not in memory, too.
+        return await shown(self.request, call.server, result)
 
     async def _send(self, call: Call, client: Client) -> Result:
         calls = self.request.session.calls

@@ -16,6 +16,7 @@ from .common.asking import ask
 from .common.registry import READS, Request, tool
 from .common.response import Reply, json_reply
 from .resources import OfServers, gathered_of
+from .results.preview import shown_json
 
 
 @tool("Prompts of one server or of all.", OfServers, READS, waits=True)
@@ -36,7 +37,10 @@ async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     backend = request.session.backend(asked.server)
     _check_shown(backend, asked.name)
     params = {"name": asked.name, "arguments": asked.arguments}
-    return json_reply(await ask(request, backend, "prompts/get", params))
+    result = await ask(request, backend, "prompts/get", params)
+    if (preview := await shown_json(request, asked.server, result)) is not None:
+        return Reply({**preview, "isError": False})
+    return json_reply(result)
 
 
 def _check_shown(backend: Backend, prompt: str) -> None:

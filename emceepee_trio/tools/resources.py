@@ -18,6 +18,8 @@ from ..model.wire import dumps
 from .common.asking import Gathered, Labelled, as_tool_error, ask, gather, list_of
 from .common.registry import ACTS, READS, Request, tool
 from .common.response import Reply, json_reply
+from .results.preview import RESULT, shown
+from .results.reading import part_of
 
 DIAGRAMS = "emceepee://diagrams"
 OUR_RESOURCES: Entries = [
@@ -33,7 +35,7 @@ OUR_RESOURCES: Entries = [
 def read_ours(uri: str) -> dict[str, Any]:
     """The contents of a resource of ours, as resources/read gives them."""
     if uri != DIAGRAMS:
-        raise NotFound(f"no resource {uri!r}; there is {DIAGRAMS}")
+        raise NotFound(f"no resource {uri!r}; there is {DIAGRAMS}, and results by their links")
     said = dumps({"diagrams": diagrams()})
     return {"contents": [{"uri": uri, "mimeType": "application/json", "text": said}]}
 
@@ -80,6 +82,8 @@ class Resource:
 @tool("Read a resource.", Resource, READS, waits=True)
 async def read_resource(request: Request, asked: Resource) -> Reply:
     if asked.server == OUR_NAME:
+        if asked.uri.startswith(RESULT):
+            return await part_of(request.session, asked.uri)
         result = read_ours(asked.uri)
     else:
         backend = request.session.backend(asked.server)
@@ -93,7 +97,7 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     reply: dict[str, Any] = {"content": blocks, "isError": False}
     if "_meta" in result:
         reply["_meta"] = result["_meta"]
-    return Reply(reply)
+    return Reply(await shown(request, asked.server, reply))
 
 
 def _check_shown(backend: Backend, uri: str) -> None:

@@ -14,12 +14,14 @@ from . import code, execution, finding, prompts, questions, resources, search, s
 from .common.registry import LOADED, Tool, Toolbox
 from .instructions import CODE, CORE, TOOLS, instructions
 from .news import activity, inbox, timers
+from .results import reading
 
 ALL = (
     *servers.TOOLS,
     *finding.TOOLS,
     *search.TOOLS,
     *execution.TOOLS,
+    *reading.TOOLS,
     *resources.TOOLS,
     *prompts.TOOLS,
     *inbox.TOOLS,
@@ -57,6 +59,7 @@ VIEWS: Mapping[str, Toolbox] = {
             description=execution.execute_tool.description.replace("list_tools", "search"),
         ),
         *_WAITING,
+        reading.read_result,
     ),
     "code": _view(CODE, search.codemode_search, code.codemode_execute, *_WAITING),
 }

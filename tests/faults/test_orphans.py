@@ -85,7 +85,7 @@ async def test_a_killed_stdio_leaves_nothing(brood: Brood, tmp_path: Path) -> No
 async def test_one_killed_in_the_middle_of_calls_leaves_nothing(
     brood: Brood, tmp_path: Path
 ) -> None:
-    async with open_lines(tmp_path, {"s": raw(*brood.flags)}) as lines:
+    async with open_lines(tmp_path, {"s": raw(*brood.flags)}, results={"inline_bytes": 0}) as lines:
         await lines.initialize()
         await lines.pid("s")
         for n in range(20):

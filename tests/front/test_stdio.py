@@ -185,7 +185,7 @@ async def test_it_ends_when_nobody_reads_its_output(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_does_not_read_cannot_keep_it(tmp_path: Path) -> None:
-    async with open_lines(tmp_path, {"raw": raw()}) as lines:
+    async with open_lines(tmp_path, {"raw": raw()}, results={"inline_bytes": 0}) as lines:
         await lines.initialize()
         pid = await lines.pid("raw")
         arguments = {"server": "raw", "tool": "big", "args": {"size": 300_000}}

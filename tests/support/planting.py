@@ -26,11 +26,12 @@ from mutants import Mutant
 from mutants.backend import BACKEND
 from mutants.front import FRONT
 from mutants.peers import PEERS
+from mutants.results import RESULTS
 from mutants.session import SESSION
 from mutants.slow import SLOW
 from mutants.users import USERS
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "emceepee_trio"

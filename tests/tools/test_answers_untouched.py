@@ -90,7 +90,8 @@ async def test_arguments_reach_the_server_as_they_came(connect: Open) -> None:
 
 
 async def test_five_megabytes_are_passed_on(connect_as_either: Open) -> None:
-    async with connect_as_either({"raw": raw()}) as emceepee:
+    whole = {"inline_bytes": 0}
+    async with connect_as_either({"raw": raw()}, results=whole) as emceepee:
         answer = await emceepee.execute("raw", "big", {"size": 5_000_000})
         assert answer.text == "x" * 5_000_000
         task_id = await emceepee.start_task("raw", "big", {"size": 5_000_000})
@@ -99,7 +100,7 @@ async def test_five_megabytes_are_passed_on(connect_as_either: Open) -> None:
 
 
 async def test_a_message_that_is_too_long_ends_only_its_own_connection(connect: Open) -> None:
-    settings = {"limits": {"message": 100_000}}
+    settings = {"limits": {"message": 100_000}, "results": {"inline_bytes": 0}}
     server = raw() | {"restart": {"base_delay_ms": 10, "max_delay_ms": 10, "max_attempts": None}}
     async with connect({"raw": server, "other": raw()}, **settings) as emceepee:
         await emceepee.connected("raw", "other")

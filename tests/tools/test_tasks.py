@@ -223,7 +223,8 @@ async def test_only_so_many_results_are_kept(connect: Open) -> None:
 
 
 async def test_only_so_many_bytes_of_results_are_kept(connect: Open) -> None:
-    async with connect({"raw": raw()}, limits={"results_bytes": 200_000}) as emceepee:
+    settings = {"limits": {"results_bytes": 200_000}, "results": {"inline_bytes": 0}}
+    async with connect({"raw": raw()}, **settings) as emceepee:
         tasks = []
         for size in (80_000, 80_000, 80_000, 300_000):
             tasks.append(await emceepee.start_task("raw", "big", {"size": size}))

@@ -27,7 +27,7 @@ class Own:
 
     @property
     def request(self) -> Request:
-        return Request(self.session, self.manager)
+        return Request(self.session, self.manager, shortens=False)  # people see it, or programs
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of a tool of ours, without the context blocks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
 
@@ -57,6 +58,18 @@ def spell_up_to(value: Any, most: float) -> Steps[str | None]:
             return None
         yield
     return "".join(parts)
+
+
+def pieces_of(value: Any) -> Iterator[str]:
+    """The same in pieces, none of which is much longer than one step writes."""
+    if not is_long(value):
+        yield dumps(value)
+        return
+    parts: list[str] = []
+    for _ in _spell(value, parts):
+        yield "".join(parts)
+        parts.clear()
+    yield "".join(parts)
 
 
 def _spell(value: Any, parts: list[str]) -> Steps[None]:

@@ -57,3 +57,26 @@ def one_line(text: str, length: int) -> str:
 
 def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[:length] + "…"
+
+
+def is_more_than(value: Any, most: float) -> bool:
+    """Whether its strings and numbers have more bytes than that; looks no further than needed."""
+    return _left(value, most) < 0
+
+
+def _left(value: Any, room: float) -> float:
+    match value:
+        case str():
+            if (room := room - len(value)) >= 0 and not value.isascii():
+                room += len(value) - len(value.encode("utf-8", "surrogatepass"))
+        case dict():
+            for key, inner in value.items():
+                if (room := _left(inner, room - len(key))) < 0:
+                    break
+        case list():
+            for inner in value:
+                if (room := _left(inner, room - 1)) < 0:
+                    break
+        case _:
+            room -= 4
+    return room

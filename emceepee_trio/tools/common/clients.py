@@ -27,6 +27,8 @@ class KnownClient:
     """Of an answer with structuredContent, its model is shown nothing else."""
     errors_by_content: bool = False
     """But of an error, its content."""
+    wants_whole: bool = False
+    """It has no model that would read an answer: none is too long for it."""
 
     def answer_ms(self, limits: Limits) -> int:
         """How long its requests may be held."""
@@ -58,7 +60,7 @@ CLIENTS = (
         patience_ms=100_000,
         only_structured=True,
     ),
-    KnownClient("emceepee call", "our own", patience_ms=MAX_EXECUTE_TIMEOUT_MS),
+    KnownClient("emceepee call", "our own", patience_ms=MAX_EXECUTE_TIMEOUT_MS, wants_whole=True),
 )
 
 STRANGER = KnownClient("", "never")

@@ -49,6 +49,8 @@ class Request:
     """The client has stopped waiting for an answer."""
     within: Call | None = None
     """The call of the script that makes it, which waits as long as that does."""
+    shortens: bool = True
+    """Long answers of servers are kept, and shown as previews; else they are passed on whole."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
     """Arguments that nobody knows; the answer says that they meant nothing."""
     _backend: Backend | None = attrs.field(default=None, init=False)

@@ -35,6 +35,11 @@ _FUZZY = re.compile(r"(?<!\\)\{(?!\d*,?\d*\})")
 _QUEUEING: WeakKeyDictionary[Session, trio.Lock] = WeakKeyDictionary()
 
 
+def queue_of(session: Session) -> trio.Lock:
+    """In which a session waits for the thread in which patterns are matched, with one of them."""
+    return _QUEUEING.setdefault(session, trio.Lock())
+
+
 @attrs.frozen
 class Search:
     pattern: regex.Pattern[str]
@@ -67,8 +72,7 @@ class Search:
         """
         if self.is_quick:
             return [self.pattern.search(name[:NAME]) is not None for name in names]
-        queue = _QUEUEING.setdefault(session, trio.Lock())
-        async with queue:
+        async with queue_of(session):
             return await in_thread(partial(self._search, names))
 
     def _search(self, names: Sequence[str]) -> list[bool]:

@@ -13,7 +13,7 @@ from like import Like
 
 NAMES = [
     *("add_server", "remove_server", "reconnect_server", "list_servers", "get_server_status"),
-    *("list_tools", "codemode_search", "execute_tool", "call_read"),
+    *("list_tools", "codemode_search", "execute_tool", "call_read", "read_result"),
     *("list_resources", "list_resource_templates", "read_resource"),
     *("subscribe_resource", "unsubscribe_resource"),
     *("list_prompts", "get_prompt", "complete"),

@@ -138,7 +138,7 @@ async def test_a_delivery_carries_only_so_many_bytes(connect: Open) -> None:
 
 
 async def test_an_event_is_never_larger_than_a_delivery(connect: Open) -> None:
-    async with connect({"raw": raw()}) as emceepee:
+    async with connect({"raw": raw()}, results={"inline_bytes": 0}) as emceepee:
         await emceepee.connected("raw")
         args = {"message": "m" * 100_000}
         task_id = await emceepee.start_task("raw", "rpc_error", args)
