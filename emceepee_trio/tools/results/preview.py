@@ -231,7 +231,10 @@ class _Preview:
         pieces = (piece.encode("utf-8", "surrogatepass") for piece in pieces_of(value))
         about = PIECE + 1 if is_more_than(value, PIECE) else 0
         kept = await self.results.keep(JSON, pieces, about, text=True)
-        ends = await trio.to_thread.run_sync(_ends_of, kept, abandon_on_cancel=True)
+        if kept.path is None:
+            ends = _ends_of(kept)
+        else:
+            ends = await trio.to_thread.run_sync(_ends_of, kept, abandon_on_cancel=True)
         return self._said(kept, {"shape": shape(value)}, ends, None)
 
     async def of_details(self, details: Mapping[str, Any]) -> dict[str, Any]:
