@@ -38,11 +38,11 @@ from .servers import task_items
 class ExecuteTool:
     server: Annotated[str, A_NAME]
     tool: Annotated[str, A_NAME]
-    args: Annotated[Mapping[str, Any], Doc("as its schema says")] = attrs.field(factory=dict)
+    args: Mapping[str, Any] = attrs.field(factory=dict)
     timeout_ms: Annotated[
-        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("wait so long, default 120000; 0: none")
+        int | None, Bounds(0, MAX_EXECUTE_TIMEOUT_MS), Doc("default 120000; 0: do not wait")
     ] = None
-    ttl_ms: Annotated[int | None, Doc("life of the task it may become, default 600000")] = None
+    ttl_ms: Annotated[int | None, Doc("of the task, default 600000")] = None
 
 
 @tool(

@@ -64,7 +64,7 @@ class AddServer:
 
 @tool(
     "Connect an MCP server, by url or by command, as in {name: 'git', command: 'uvx', args: "
-    "['mcp-server-git']}. Its tools are then used with execute_tool.",
+    "['mcp-server-git']}.",
     AddServer,
     CALLS,
     waits=True,

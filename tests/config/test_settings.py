@@ -67,6 +67,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "context_in": "auto",
         "shutdown_grace_ms": 10_000,
         "defaults": {"start": "auto", "idle_stop_ms": None},
+        "codemode": {"calls": 100, "cpu_ms": 10_000, "memory": 64 * mib},
         "results": {"inline_bytes": 16 * 1024, "bytes": 256 * mib, "keep_ms": 30 * minute},
     }
     assert attrs.asdict(only({"command": "x"})) == {

@@ -106,7 +106,7 @@ class Tool:
         entry = {
             "name": self.name,
             "description": self.description,
-            "inputSchema": self.schema,
+            "inputSchema": _terse(self.schema),
             "annotations": dict(self.annotations),
         }
         return entry | ({"_meta": dict(self.meta)} if self.meta else {})
@@ -129,6 +129,19 @@ class Tool:
         known = ", ".join(field.name for field in fields_of(self.arguments))
         message = f"{self.name}: {'; '.join(said)}; it takes {known}"
         return InvalidArguments(message, {"problems": said})
+
+
+def _terse(schema: Any) -> Any:
+    """Without what everybody takes for granted: every model pays for each word of it."""
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _terse(inner) for name, inner in value.items()}
+        if key == "properties"
+        else value
+        for key, value in schema.items()
+        if value is not False and (key, value) != ("minimum", 0)
+    }
 
 
 @attrs.frozen

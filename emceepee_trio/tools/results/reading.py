@@ -58,7 +58,7 @@ class ReadResult:
 
 
 @tool(
-    "Read a part of a result that was too long to be shown.",
+    "Read a part of a result that was too long.",
     ReadResult,
     READS,
     waits=True,
