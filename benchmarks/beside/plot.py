@@ -39,7 +39,8 @@ def draw(rows: list[dict[str, Any]], picture: Path) -> None:
             values = [median(row["samples"].get(name) or [0]) for row in here]
             colours = [COLOURS[row["role"]] for row in here]
             bars = axes.barh([row["name"] for row in here], values, color=colours)
-            axes.bar_label(bars, fmt="%.3g", padding=3)
+            said = [f"{each:.0f}" if each >= 100 else f"{each:.2f}" for each in values]
+            axes.bar_label(bars, said, padding=3)
             axes.margins(x=0.12)
             axes.spines[["top", "right"]].set_visible(False)
             axes.set_xlabel(title)
