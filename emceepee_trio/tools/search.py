@@ -23,7 +23,7 @@ from ..model.json.fields import Bounds, Doc, Most, frozen
 from ..model.json.weight import cut
 from ..model.search.answer import LINES, MORE_ROOM, ROOM, Findings, Hit, others
 from ..model.search.index import KINDS, Kind
-from ..model.search.ranking import Found, closest, rank, wide
+from ..model.search.ranking import CLOSEST, Found, closest, rank, wide
 from ..model.search.tokens import tokens
 from ..model.wire import dumps
 from ..session.index import SessionIndex
@@ -197,12 +197,12 @@ def _said(
 ) -> dict[str, Any]:
     failed = [{"query": q, "error": why} for q, why in searched.failed.items()]
     nothing = [
-        cut(query, SAID)
+        cut(query, SAID // 2)
         for query, each in zip(queries, found, strict=True)
         if not each.numbers and query not in searched.failed
     ]
     said: dict[str, Any] = {}
-    if nothing and len(queries) > 1:
+    if 0 < len(nothing) < len(queries):
         said["nothing_for"] = nothing
     told: list[dict[str, str]] = []
     left = 0
@@ -232,7 +232,7 @@ async def _nothing(
         async with Turns() as turns:
             like += await turns.through(closest(kept.index, query))
     entries = [kept.index.entries[number] for number in like if number in searched.numbers]
-    names = [cut(f"{each.server}.{each.name}", SAID) for each in entries[:10]]
+    names = [cut(f"{each.server}.{each.name}", SAID) for each in entries[:CLOSEST]]
     said: dict[str, Any] = {
         "hint": f"nothing fits; looked at {looked or 'no lists'} of {servers} servers"
     }

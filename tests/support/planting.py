@@ -24,6 +24,7 @@ import attrs
 
 from mutants import Mutant
 from mutants.backend import BACKEND
+from mutants.finding import FINDING
 from mutants.front import FRONT
 from mutants.peers import PEERS
 from mutants.results import RESULTS
@@ -31,7 +32,7 @@ from mutants.session import SESSION
 from mutants.slow import SLOW
 from mutants.users import USERS
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "emceepee_trio"

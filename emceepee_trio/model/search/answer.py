@@ -161,6 +161,8 @@ class Findings:
             self._lengthen(at, form, 4 * LINE)
         if schemas is None:
             yield from self._add_schemas(shown[:FULL], SMALL)
+        while self._is_too_much():
+            yield
 
     def _begin(self, forms: Sequence[tuple[str, ...]]) -> int:
         """How many have room as short as they get."""
@@ -184,7 +186,7 @@ class Findings:
         for server, name in others:
             short = cut(name, LONGEST_NAME)
             before = self._more.get(server)
-            said = f',"{server}":"{short}"' if before is None else f" {short}"
+            said = f" {dumps(short)[1:-1]}" if before is not None else dumps({server: short})
             if self._take(tokens(said)):
                 self._more[server] = short if before is None else f"{before} {short}"
             else:
@@ -204,6 +206,23 @@ class Findings:
                 continue
             if self._take(tokens(dumps(schema)) + tokens(hit.name + hit.server) + 4):
                 self._schemas[f"{hit.server}.{hit.name}"] = schema
+
+    def _is_too_much(self) -> bool:
+        """What is least worth is taken out again; rarely, since pieces are reckoned with care."""
+        self._weigh()
+        if self._size <= self.room:
+            return False
+        if self._more:
+            server, names = self._more.popitem()
+            if names := names.rpartition(" ")[0]:
+                self._more[server] = names
+        elif self._schemas:
+            self._schemas.popitem()
+        elif self._lines:
+            self._lines.pop()
+        else:
+            return False
+        return True
 
     def _weigh(self) -> None:
         """What has been reckoned piece by piece is a little more than the whole."""

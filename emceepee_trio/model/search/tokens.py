@@ -33,13 +33,18 @@ def tokens(text: str) -> float:
 
     No word has more than `LONG` bytes for each of its tokens, so tokens bound bytes as well.
     """
-    return max(CAUTION * sum(map(_tokens, _PIECE.finditer(text))), len(text.encode()) / LONG)
+    reckoned = CAUTION * sum(map(_tokens, _PIECE.finditer(text)))
+    return max(reckoned, _bytes(text) / LONG)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _tokens(piece: regex.Match[str]) -> float:
     said, sign, letters = piece[0], piece["sign"], piece["letters"]
     if letters is None:
-        return 0.3 + 0.5 * (max(2, len(said.encode())) - 2) if piece["signs"] is not None else 0.5
+        return 0.5 if piece["signs"] is None else 0.3 + 0.5 * max(0, _bytes(said) - 2)
     if not said.isascii():
         return FOREIGN * len(said)
     total = WORD + LETTER * max(0, len(letters) - SHORT)

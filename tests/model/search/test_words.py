@@ -47,7 +47,7 @@ def test_a_name_is_squeezed_to_its_letters(name: str) -> None:
     assert squeezed(name) == "readtextfile"
 
 
-@given(st.text())
+@given(st.text() | st.text(st.characters()))
 def test_any_text_has_terms_of_bounded_length(text: str) -> None:
     for term in terms(text) + terms_of_name(text):
         assert 0 < len(term) <= 2 * LONGEST + 20

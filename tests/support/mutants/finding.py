@@ -1,0 +1,60 @@
+"""Bugs of what finds tools, and of what it says of them."""
+
+from __future__ import annotations
+
+from . import mutant
+
+_SEARCH = "tools/test_search.py::"
+
+FINDING = (
+    mutant(
+        "an index is not brought up when a list has changed",
+        "session/index.py",
+        "        if shelf.said is said:\n            return\n",
+        "        if shelf.numbers:\n            return\n",
+        "session/test_index.py",
+    ),
+    mutant(
+        "an entry that has changed is found by its old words too",
+        "model/search/index.py",
+        "        for term in entry.terms:\n            _take(self.postings, term, number)\n",
+        "",
+        "model/search/test_ranking.py",
+    ),
+    mutant(
+        "an index is left half changed by who was interrupted",
+        "session/index.py",
+        "        shelf.said = None\n        names = yield from _names(said)\n",
+        "        shelf.said = said\n        names = yield from _names(said)\n",
+        "session/test_index.py",
+    ),
+    mutant(
+        "a query that is none stops the others",
+        "tools/search.py",
+        "            self.failed[query] = error.message\n            return Found([], {})\n",
+        "            raise error\n",
+        f"{_SEARCH}test_patterns_are_searched_for_and_stop_no_other",
+    ),
+    mutant(
+        "an allow-list is not asked for what can be found",
+        "backend/catalogue/catalog.py",
+        'if name == "tools" and (self.denied_tools or self.allowed_tools is not None):\n',
+        'if name == "prompts" and self.allowed_tools is not None:\n',
+        f"{_SEARCH}test_what_is_not_allowed_is_not_found",
+    ),
+    mutant(
+        "what is said beside an answer has no room kept for it",
+        "model/search/answer.py",
+        "        if self._size + size > self.room:\n            return False\n",
+        "",
+        f"{_SEARCH}test_what_is_meant_is_found_with_how_it_is_called",
+        "model/search/test_answer.py",
+    ),
+    mutant(
+        "a server that was removed is found",
+        "session/index.py",
+        "            del self._shelves[place]\n",
+        "            self._shelves.pop(place).said = []\n            break\n",
+        "session/test_index.py",
+    ),
+)
