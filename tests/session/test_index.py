@@ -84,3 +84,13 @@ def test_a_change_that_was_interrupted_is_made_by_the_next() -> None:
     through(kept.update("s", "tools", new))
     assert [kept.said[n] for n in kept.numbers("s", "tools")] == new
     assert len(kept.index.entries) == 30
+
+
+def test_what_is_removed_is_found_no_more() -> None:
+    kept = SessionIndex()
+    for server in ("one", "two", "three"):
+        through(kept.update(server, "tools", [{"name": "squid"}]))
+    through(kept.keep_only(["two"]))
+    assert [entry.server for entry in kept.index.entries.values()] == ["two"]
+    through(kept.update("one", "tools", [{"name": "squid"}]))
+    assert len(ranked(kept.index, "squid").numbers) == 2

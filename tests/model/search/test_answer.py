@@ -69,13 +69,17 @@ def test_names_of_others_follow_and_small_schemas_if_there_is_room() -> None:
     said = findings.to_json()
     assert said["more"] == {"git": "add log", "hg": "push"}
     assert list(said["schemas"]) == ["git.commit0", "git.commit1", "git.commit2"]
-    # Of very many, no schema is shown before every name has its room.
+
+
+def test_names_have_room_before_schemas() -> None:
     findings = Findings(ROOM)
-    through(findings.fill(hits * 7, [("git", f"tool_{n}") for n in range(1000)]))
+    hits = [Hit("tools", "git", COMMIT)] * 21
+    through(findings.fill(hits, [("git", f"tool_{n}") for n in range(1000)]))
     said = findings.to_json()
     assert len(said["found"]) == 20
     assert "schemas" not in said
     assert len(said["more"]["git"].split()) > 20
+    assert ROOM - 20 < tokens(dumps(said)) <= ROOM
 
 
 TEXT = st.text(max_size=300) | st.sampled_from(["word " * 1000, "x" * 5000, "\ud800"])

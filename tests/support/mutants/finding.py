@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import mutant
 
+_INDEX = "session/test_index.py::"
 _SEARCH = "tools/test_search.py::"
 
 FINDING = (
@@ -12,21 +13,21 @@ FINDING = (
         "session/index.py",
         "        if shelf.said is said:\n            return\n",
         "        if shelf.numbers:\n            return\n",
-        "session/test_index.py",
+        f"{_INDEX}test_only_what_has_changed_is_made_anew",
     ),
     mutant(
         "an entry that has changed is found by its old words too",
         "model/search/index.py",
         "        for term in entry.terms:\n            _take(self.postings, term, number)\n",
         "",
-        "model/search/test_ranking.py",
+        f"{_INDEX}test_only_what_has_changed_is_made_anew",
     ),
     mutant(
         "an index is left half changed by who was interrupted",
         "session/index.py",
         "        shelf.said = None\n        names = yield from _names(said)\n",
         "        shelf.said = said\n        names = yield from _names(said)\n",
-        "session/test_index.py",
+        f"{_INDEX}test_a_change_that_was_interrupted_is_made_by_the_next",
     ),
     mutant(
         "a query that is none stops the others",
@@ -43,18 +44,24 @@ FINDING = (
         f"{_SEARCH}test_what_is_not_allowed_is_not_found",
     ),
     mutant(
-        "what is said beside an answer has no room kept for it",
+        "an answer has more than there is room for",
         "model/search/answer.py",
         "        if self._size + size > self.room:\n            return False\n",
         "",
-        f"{_SEARCH}test_what_is_meant_is_found_with_how_it_is_called",
-        "model/search/test_answer.py",
+        "model/search/test_answer.py::test_names_have_room_before_schemas",
+        also=(
+            (
+                "model/search/answer.py",
+                "        if self._size <= self.room:\n            return False\n",
+                "        if self.room:\n            return False\n",
+            ),
+        ),
     ),
     mutant(
         "a server that was removed is found",
         "session/index.py",
         "            del self._shelves[place]\n",
         "            self._shelves.pop(place).said = []\n            break\n",
-        "session/test_index.py",
+        f"{_INDEX}test_what_is_removed_is_found_no_more",
     ),
 )
