@@ -28,11 +28,12 @@ from mutants.finding import FINDING
 from mutants.front import FRONT
 from mutants.peers import PEERS
 from mutants.results import RESULTS
+from mutants.scripts import SCRIPTS
 from mutants.session import SESSION
 from mutants.slow import SLOW
 from mutants.users import USERS
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "emceepee_trio"
