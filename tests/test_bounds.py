@@ -66,6 +66,7 @@ from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
+from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
 from emceepee_trio.tools import code, resources
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
@@ -431,6 +432,18 @@ async def arguments(here: Here) -> None:
 
 
 # -- what a session holds -------------------------------------------------------------------------
+
+
+@tries("config.bounds.MAX_LEDGER")
+async def ledger(here: Here) -> None:
+    ledger = Ledger()
+    for number in range(bounds.MAX_LEDGER + 10):
+        ledger.add(f"server-{number}", results=1)
+    ledger.add("server-0", definitions=5)
+    assert ledger.of("server-0") == Tally(5, 1)
+    assert ledger.of(f"server-{bounds.MAX_LEDGER + 1}") == Tally()
+    assert ledger.of(OTHERS) == Tally(0, 10)
+    assert ledger.total == Tally(5, bounds.MAX_LEDGER + 10)
 
 
 @tries("limits.sessions")

@@ -65,6 +65,10 @@ MAX_TASKS_SHOWN = 20
 """Working tasks that an answer names beside what it is about, the newest of each server; the rest
 is ``more``, and list_tasks lists them."""
 
+MAX_LEDGER = 1000
+"""Servers of a session, those that are gone too, of which it is counted how much its client was
+told; the others are counted together."""
+
 MAX_LOGS_RETURNED = 500
 """``limit`` of get_logs."""
 

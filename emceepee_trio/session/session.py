@@ -37,6 +37,7 @@ from .index import SessionIndex
 from .kept import ResultFolders
 from .questions import Questions
 from .results import Results
+from .servers.ledger import Ledger
 from .servers.planned import Planned
 from .servers.registry import not_found
 from .servers.roots import Choice, ToldRoots
@@ -85,6 +86,7 @@ class Session:
     results: Results = attrs.field(init=False)
     sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     planned: Planned = attrs.field(factory=Planned, init=False)
+    ledger: Ledger = attrs.field(factory=Ledger, init=False)
     found: SessionIndex = attrs.field(factory=SessionIndex, init=False)
     """Empty until something is searched for."""
     used: bool = attrs.field(default=False, init=False)

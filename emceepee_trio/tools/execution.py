@@ -111,7 +111,7 @@ async def _execute(
     if isinstance(outcome, Task):
         return promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
     session.events.forget_wakes(asked.server)
-    return Reply(outcome, lapsed=call.lapsed)
+    return Reply(outcome, lapsed=call.lapsed, of=asked.server)
 
 
 @attrs.frozen

@@ -262,8 +262,8 @@ def _asked_for(asked: ListTools) -> str:
 
 @attrs.frozen
 class _Page:
-    groups: list[str]
-    """As JSON."""
+    groups: dict[str, str]
+    """As JSON, by server."""
     more: int
     next: tuple[str, int] | None
     """Server and number of the first for which there was no room."""
@@ -271,7 +271,7 @@ class _Page:
 
 async def _page(groups: Iterable[_Group], start: _Cursor, room: int) -> _Page:
     """From *start* on as many as there is *room* for, and one in any case."""
-    written: list[str] = []
+    written: dict[str, str] = {}
     size = more = 0
     begun = not start.server
     following: tuple[str, int] | None = None
@@ -300,7 +300,7 @@ async def _page(groups: Iterable[_Group], start: _Cursor, room: int) -> _Page:
                     break
                 found.append(said)
             if found:
-                written.append(f"{group.head}{','.join(found)}]}}")
+                written[group.server] = f"{group.head}{','.join(found)}]}}"
     return _Page(written, more, following)
 
 
@@ -309,8 +309,9 @@ def _reply(asked: ListTools, page: _Page, detail: str, said: Mapping[str, Any]) 
     if page.next is not None:
         server, at = page.next
         rest |= {"more": page.more, "cursor": f"{detail[0]}{at}-{_asked_for(asked)}-{server}"}
-    answer = f'{{"tools":[{",".join(page.groups)}],{dumps(rest)[1:]}'
-    return Reply({"content": [text(answer)], "isError": False})
+    answer = f'{{"tools":[{",".join(page.groups.values())}],{dumps(rest)[1:]}'
+    sizes = {server: size_of_text(said) for server, said in page.groups.items()}
+    return Reply({"content": [text(answer)], "isError": False}, defines=sizes)
 
 
 TOOLS = (list_tools,)

@@ -86,7 +86,7 @@ async def codemode_search(request: Request, asked: CodemodeSearch) -> Reply:
         said = _said(queries, found, searched, errors)
         if not any(each.numbers for each in found):
             said |= await _nothing(kept, queries, lists, len(names), searched)
-        return json_reply(await _answer(asked, kept, found, kinds, said))
+        return await _answer(asked, kept, found, kinds, said)
 
 
 async def _lists(
@@ -245,7 +245,7 @@ async def _answer(
     found: Sequence[Found],
     kinds: Sequence[Kind],
     said: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> Reply:
     """The best of each query in turn, each once."""
     ranked = [wide(kept.index, each.numbers) for each in found]
     mixed = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
@@ -268,7 +268,7 @@ async def _answer(
     )
     async with Turns() as turns:
         await turns.through(steps)
-    return findings.to_json()
+    return attrs.evolve(json_reply(findings.to_json()), defines=findings.sizes(hits))
 
 
 TOOLS = (codemode_search,)

@@ -185,6 +185,7 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
     said |= pending
     if (process := process_json(backend)) is not None:
         said["process"] = process
+    said["told"] = session.ledger.of(name).to_json()
     said["stderr_tail"] = session.buffers.tail(name, "stderr", STDERR_TAIL)
     return attrs.evolve(json_reply(said), full=full)
 

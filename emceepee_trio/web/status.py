@@ -40,7 +40,11 @@ def _session(session: Session) -> dict[str, Any]:
         "session": label(session.id),
         "principal": session.principal,
         "client": session.client_name,
-        "servers": [describe(session, backend) for backend in session.backends.values()],
+        "servers": [
+            describe(session, backend) | {"told": session.ledger.of(name).to_json()}
+            for name, backend in session.backends.items()
+        ],
+        "told": session.ledger.total.to_json(),
         "tasks": [
             {
                 "task_id": task.task_id,

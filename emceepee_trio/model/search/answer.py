@@ -6,6 +6,7 @@ then names of what else the best servers have, then more of everything as long a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any
@@ -126,6 +127,17 @@ class Findings:
         if self._more:
             found["more"] = self._more
         return found | self.said
+
+    def sizes(self, hits: Iterable[Hit]) -> Mapping[str, int]:
+        """Characters of what is said of each server, when it was filled with these."""
+        sizes = Counter[str]()
+        for hit, line in zip(hits, self._lines, strict=False):  # few have all of theirs
+            sizes[hit.server] += len(line)
+            if schema := self._schemas.get(f"{hit.server}.{hit.name}"):
+                sizes[hit.server] += weigh(schema)
+        for server, names in self._more.items():
+            sizes[server] += len(names)
+        return sizes
 
     def fill(
         self,

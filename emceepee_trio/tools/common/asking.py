@@ -27,7 +27,7 @@ from ...model.states import BackendState
 from ...model.wire import timestamp
 from ...session.call import Call
 from ...waits.firewall import Firewall, begin
-from .listing import list_reply
+from .listing import listed, write
 from .registry import Request
 from .response import Reply
 
@@ -210,7 +210,8 @@ class Gathered:
         return {"errors": self.errors} if self.errors else {}
 
     async def reply(self, key: str) -> Reply:
-        return await list_reply(key, self.entries(), self.said)
+        written = await write(self.entries())
+        return attrs.evolve(listed(key, written, self.said), defines=written.of)
 
 
 async def gather(

@@ -7,6 +7,7 @@ shown beside others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,12 +43,15 @@ class Written:
     """Bytes of them."""
     more: int
     """Those for which there was no room."""
+    of: Mapping[str, int]
+    """Bytes of those of each server."""
 
 
 async def write(entries: Iterable[Mapping[str, Any]], room: int = MAX_LIST_BYTES) -> Written:
     """As many of *entries* as there is *room* for, in their order."""
     found: list[str] = []
     size = more = 0
+    of = Counter[str]()
     async with Turns() as turns:
         for entry in entries:
             if turns.is_over:
@@ -62,7 +66,8 @@ async def write(entries: Iterable[Mapping[str, Any]], room: int = MAX_LIST_BYTES
                 continue
             found.append(said)
             size += bytes_ + 1
-    return Written(found, size, more)
+            of[str(entry.get("server"))] += bytes_
+    return Written(found, size, more, of)
 
 
 def abridged(entry: Mapping[str, Any], room: int = MAX_LIST_BYTES) -> Steps[str]:

@@ -6,7 +6,7 @@ nothing can be lost between taking them and handing the response to its transpor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -15,6 +15,7 @@ from ...config import ContextIn
 from ...errors import ToolError
 from ...model.json.problems import Problem
 from ...model.json.spelling import spell
+from ...model.json.weight import weigh
 from ...model.wire import dumps, list_of, loads, object_of, to_snake
 from ...session.call import Lapsed
 from ...session.events import Delivery
@@ -45,6 +46,10 @@ class Reply:
     """A question that nobody answered in time, and that the result may be about."""
     full: Sequence[Question] = ()
     """Questions that stand in full in the result."""
+    of: str | None = None
+    """The server whose answer it shows."""
+    defines: Mapping[str, int] = attrs.field(factory=dict)
+    """Bytes of definitions in it, by server."""
 
 
 def text(value: str) -> dict[str, Any]:
@@ -71,6 +76,7 @@ def finish(
 
     *ignored* are arguments that had no effect.
     """
+    _count(session, reply)
     if reply.claim is not None:
         result, delivery = reply.claim()
         return _in_content(result, _note(session, ignored, delivery)), delivery
@@ -84,6 +90,25 @@ def finish(
         return place(reply.result, blocks), delivery
     # Without what cannot be said: else nothing could be, ever again.
     return reply.result, nothing(session)
+
+
+def _count(session: Session, reply: Reply) -> None:
+    if reply.of is not None:
+        session.ledger.add(reply.of, results=_size(reply.result))
+    for server, size in reply.defines.items():
+        session.ledger.add(server, definitions=size)
+
+
+def _size(result: Result) -> int:
+    """About the bytes of what a model reads of it; of a text the length, which costs nothing."""
+    content, given = result.get("content"), result.get("structuredContent")
+    blocks = content if isinstance(content, list) else [content]
+    texts = [block.get("text") if isinstance(block, Mapping) else None for block in blocks]
+    said = sum(
+        len(text) if isinstance(text, str) else weigh(block)
+        for text, block in zip(texts, blocks, strict=True)
+    )
+    return said + (0 if given is None else weigh(given))
 
 
 Blocks: TypeAlias = list[str]
