@@ -39,8 +39,8 @@ async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     params = {"name": asked.name, "arguments": asked.arguments}
     result = await ask(request, backend, "prompts/get", params)
     if (preview := await shown_json(request, asked.server, result)) is not None:
-        return Reply({**preview, "isError": False})
-    return json_reply(result)
+        return Reply({**preview, "isError": False}, of=asked.server)
+    return attrs.evolve(json_reply(result), of=asked.server)
 
 
 def _check_shown(backend: Backend, prompt: str) -> None:

@@ -97,7 +97,7 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     reply: dict[str, Any] = {"content": blocks, "isError": False}
     if "_meta" in result:
         reply["_meta"] = result["_meta"]
-    return Reply(await shown(request, asked.server, reply))
+    return Reply(await shown(request, asked.server, reply), of=asked.server)
 
 
 def _check_shown(backend: Backend, uri: str) -> None:
