@@ -200,7 +200,7 @@ class SessionManager:
                         session.leave_backends(HURRIED)
                     outer.cancel_scope.deadline = trio.current_time() + LEAVING
                     if session is not None:
-                        await session.results.remove()
+                        await session.results.remove()  # noqa: ASYNC102 - bounded and shielded there
         finally:
             if slot.fail(SessionFailed(f"session {session_id} could not be opened")):
                 del self._sessions[session_id]

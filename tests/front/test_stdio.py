@@ -47,7 +47,7 @@ async def test_a_modern_client_discovers_the_same(tmp_path: Path) -> None:
         info = found["_meta"]["io.modelcontextprotocol/serverInfo"]
         assert info["name"] == "emceepee"
         tools = (await lines.request(2, "tools/list", {"_meta": META}))["result"]["tools"]
-        assert len(tools) == 38
+        assert len(tools) == 39
         # One era to a connection.
         refused = await lines.request(3, "initialize", {"protocolVersion": "2025-11-25"})
         assert "error" in refused
@@ -69,7 +69,7 @@ async def test_nothing_waits_for_servers_that_hang(tmp_path: Path, journal: Jour
     }
     async with open_lines(tmp_path, servers) as lines:
         assert "result" in await lines.initialize()
-        assert len((await lines.request(1, "tools/list"))["result"]["tools"]) == 38
+        assert len((await lines.request(1, "tools/list"))["result"]["tools"]) == 39
         listed = (await lines.call(2, "list_servers")).json["servers"]
         assert [server["name"] for server in listed] == list(servers)
         assert "connected" not in [server["status"] for server in listed]
