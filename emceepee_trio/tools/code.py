@@ -39,6 +39,7 @@ from .execution import ExecuteTool, execute_tool, promoted
 from .finding import list_tools
 from .prompts import get_prompt, list_prompts
 from .resources import list_resource_templates, list_resources, read_resource
+from .results.reading import read_result
 from .search import codemode_search
 from .servers import list_servers
 
@@ -77,6 +78,7 @@ OURS: Mapping[str, Tool] = {
     "read_resource": read_resource,
     "list_prompts": list_prompts,
     "get_prompt": get_prompt,
+    "read_result": read_result,
 }
 """What does a script's functions, but for those that need no server."""
 
