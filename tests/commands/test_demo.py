@@ -23,7 +23,7 @@ def test_the_tour_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     assert steps == [str(n) for n in range(1, len(steps) + 1)]
     assert len(steps) >= 6
     for shown in (
-        "38 tools: add_server, remove_server",
+        "39 tools: add_server, remove_server",
         "Hello, emceepee",
         "Tool call exceeded timeout (300ms). Promoted to task",
         "What is your name?",

@@ -154,7 +154,7 @@ async def test_a_servers_status_tells_what_it_is_busy_with(connect: Open) -> Non
         status = await emceepee.status("raw")
         assert list(status) == [
             *("server", "instructions", "tasks", "elicitations", "sampling_requests"),
-            *("calls_in_flight", "recent_events", "process", "stderr_tail"),
+            *("calls_in_flight", "recent_events", "process", "told", "stderr_tail"),
         ]
         assert status["server"] == connected("raw", working_tasks=2, pending_requests=2)
         assert status["instructions"] == "Raw instructions."
