@@ -18,8 +18,9 @@ from ...waits.slices import in_slices
 from ...web.wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, event, send_event
 from .stream import Stream, StreamEntry, StreamReader
 
-QUICK = 0.02
-"""Seconds in which an answer may come to be sent as JSON instead of a stream."""
+QUICK = 0.1
+"""Seconds in which an answer may come to be sent as JSON instead of a stream, which costs more; where
+many call at once, few are answered sooner."""
 HEARING = 5
 """Of trio's ticks: what a server takes at most to pass on what it knows."""
 RETRY_MS = 1000
@@ -62,10 +63,11 @@ async def hand_over(entry: StreamEntry, write: Callable[[], Awaitable[None]]) ->
 
 async def quick_answer(stream: Stream) -> StreamEntry | None:
     """The answer, if it comes quickly and alone."""
-    with trio.move_on_after(QUICK):
-        while not stream.is_finished:
-            await stream.news.wait()
     entries = stream.entries
+    with trio.move_on_after(QUICK):
+        # Whatever is said before it, such as its progress, is not held back for it.
+        while not stream.is_finished and all(entry.is_answer for entry in entries):
+            await stream.news.wait()
     if stream.is_finished and len(entries) == 1 and entries[0].is_answer:
         return entries[0]
     return None
