@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import stat
@@ -43,6 +44,7 @@ WAYS = {
     "blocks": {"content": [text(f"block {n} " + "y" * 99) for n in range(1000)]},
     "cut": {"content": [text(LINES + "... 13 more items")]},
     "one": {"content": [text(LONG)]},
+    "wide": {"content": [text("x" + "ü" * 40_000)]},
     "short": {"content": [text("z" * 16384)]},
     "longer": {"content": [text("z" * 16385)]},
     "odd": {"content": [text("\\ud83d half " * 3000)]},
@@ -205,6 +207,13 @@ async def test_it_is_read_in_parts(connect: Open) -> None:
                 said, about = await part(emceepee, id=result, **following)
                 whole, following = whole + said, about.get("next", {})
             assert whole == LINES
+        # Wherever a part is asked for, it has whole characters.
+        beginning = LINES.encode()[:16]
+        for start, end in itertools.combinations(range(16), 2):
+            said, about = await part(emceepee, id=result, bytes=[start, end])
+            shown = about["bytes"]
+            assert said.encode() == beginning[slice(*shown)]
+            assert shown[0] <= start < end <= shown[1]
         said, about = await part(emceepee, id=result, grep=r"needle is 49\b", around=1)
         assert said == "\n".join(
             f"{n}{':' if n == 7 else '-'}line {n}: grüße, the needle is {n * 7}" for n in (6, 7, 8)
@@ -229,6 +238,13 @@ async def test_it_is_read_in_parts(connect: Open) -> None:
             said, about = await part(emceepee, id=long, **following)
             whole, following = whole + said, about.get("next", {})
         assert whole == "x" * 70_000
+        wide = preview(await emceepee.execute("a", "wide"))["result"]
+        for start in (0, 1):  # of one of them the room ends within a character
+            whole, following = "", {"bytes": [start, 10**9]}
+            while following:
+                said, about = await part(emceepee, id=wide, **following)
+                whole, following = whole + said, about.get("next", {})
+            assert whole == ("x" + "ü" * 40_000)[start:]
 
 
 async def test_a_path_leads_into_its_json(connect: Open) -> None:

@@ -19,8 +19,8 @@ from ...web.wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, event, send_event
 from .stream import Stream, StreamEntry, StreamReader
 
 QUICK = 0.1
-"""Seconds in which an answer may come to be sent as JSON instead of a stream, which costs more; where
-many call at once, few are answered sooner."""
+"""Seconds in which an answer may come to be sent as JSON instead of a stream, which costs more;
+where many call at once, few are answered sooner."""
 HEARING = 5
 """Of trio's ticks: what a server takes at most to pass on what it knows."""
 RETRY_MS = 1000

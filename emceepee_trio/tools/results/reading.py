@@ -180,13 +180,20 @@ _LONG = "this line is too long to be shown; next goes on in it"
 
 def _bytes(kept: Kept, start: int, end: int, room: int) -> tuple[str, dict[str, Any]]:
     start, end = _span("bytes", start, end, 0, kept.size)
-    while start and (kept.read(start, start + 1) or b" ")[0] & 0xC0 == 0x80:
-        start -= 1  # not within a character
+    while start and _is_within(kept, start):
+        start -= 1
+    while _is_within(kept, end):
+        end += 1
     said, stop = _part(kept, start, end, room)
     about: dict[str, Any] = {"bytes": [start, stop], "of": kept.size}
     if stop < end:
         about |= {"more": end - stop, "next": {"bytes": [stop, end]}}
     return said, about
+
+
+def _is_within(kept: Kept, at: int) -> bool:
+    """Whether the byte there is of a character that begins before it."""
+    return (kept.read(at, at + 1) or b" ")[0] & 0xC0 == 0x80
 
 
 def _part(kept: Kept, start: int, end: int, room: int) -> tuple[str, int]:
