@@ -223,14 +223,15 @@ class Sandboxed:
         return {"id": 0, "result": {**self._beginning(value), **self._beside()}}
 
     def _beginning(self, value: object) -> dict[str, Any]:
-        """As much as is shown, made here: what is long, and is not shown, is not the daemon's."""
+        """As much as is shown, and beside it the text of it all."""
         written = json.dumps(value, ensure_ascii=False)
         whole = len(written.encode(errors="replace"))
         if whole <= self._shown:
             return {"value": value}
         shown = value if isinstance(value, str) else written
         cut = shown.encode(errors="replace")[: self._shown].decode(errors="ignore")
-        return {"value": cut, "omitted": whole - len(cut.encode()), "of": whole}
+        left = {"omitted": whole - len(cut.encode()), "of": whole}
+        return {"value": cut, **left, "whole": shown, "is_text": isinstance(value, str)}
 
     def _beside(self) -> dict[str, int]:
         return {
@@ -402,7 +403,7 @@ def main() -> None:
         last = Sandboxed(pool, outside, told).run()
         try:
             outside.say(last)
-        except Unsayable as refused:
-            message = f"the script's result cannot be said: {refused}"
-            outside.say({"id": 0, "error": {"code": -32000, "message": message}})
+        except Unsayable:
+            del last["result"]["whole"]  # the rest of it is short
+            outside.say(last)
         os._exit(0)  # whoever waits for this is not to wait for the end of the sandbox, too

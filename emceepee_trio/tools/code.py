@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import attrs
 import trio
 
+from .. import logs
 from ..codemode.data import complaint, data
 from ..codemode.run import Done, Failed, Raised, Script
 from ..config import OUR_NAME
@@ -32,6 +33,7 @@ from ..model.json.fields import Bounds, Doc, MaxLength, frozen
 from ..model.json.intake import Measure
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
+from ..session.kept import text_pieces
 from ..session.session import Session
 from .common.registry import CALLS, Request, Tool, tool
 from .common.response import Reply, text
@@ -39,6 +41,7 @@ from .execution import ExecuteTool, execute_tool, promoted
 from .finding import list_tools
 from .prompts import get_prompt, list_prompts
 from .resources import list_resource_templates, list_resources, read_resource
+from .results.preview import JSON, NEXT, RESULT, TEXT
 from .results.reading import read_result
 from .search import codemode_search
 from .servers import list_servers
@@ -47,7 +50,7 @@ AT_ONCE = 8
 """Scripts of a session that run; more of them wait for their turn."""
 CODE = 256 * KIB
 """Characters of a script."""
-VALUE = 12 * KIB
+VALUE = 11 * KIB
 LOGS = 4 * KIB
 """Bytes of a script's value, and of its log, in an answer; the beginning of the one, the end of the
 other."""
@@ -167,7 +170,23 @@ class _Running:
         said = {"result": value.get("value"), **self._so_far()}
         if "of" in value:
             said["result_omitted"] = {"bytes": value.get("omitted"), "of": value["of"]}
+            said["result_omitted"] |= await self._keep(value)
         return {"content": [text(dumps(said))], "structuredContent": said, "isError": False}
+
+    async def _keep(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Where all of it is, unless it was too long to cross, or there is no place for it."""
+        whole = value.get("whole")
+        if not isinstance(whole, str):
+            return {"hint": "return less, or a part of it"}
+        kind = TEXT if value.get("is_text") else JSON
+        results = self._request.session.results
+        try:
+            kept = await results.keep(kind, text_pieces([whole]), len(whole), text=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+            logs.write("warn", "result_not_kept", session=self._request.session.id, error=why)
+            return {"hint": "return less, or a part of it"}
+        return {"result": kept.id, "uri": RESULT + kept.id, "next": NEXT}
 
     def _tell(self, call: Call, script: Script) -> None:
         progress = _progress(script)

@@ -96,11 +96,17 @@ async def test_a_script_makes_many_calls_and_is_given_data(connect: Open, journa
 
         # Bounds of what is said, which say how much there is.
         said = await script(emceepee, 'for n in range(9000): log("line", n)\n"x" * 1_000_000')
-        assert len(json.dumps(said)) < 17_000
+        assert len(json.dumps(said, ensure_ascii=False)) < 16 * 1024
         assert said["result"] == "x" * len(said["result"])
-        assert said["result_omitted"]["of"] == 1_000_002
+        omitted = said["result_omitted"]
+        assert omitted["of"] == 1_000_002
+        part = {"id": omitted["result"], "bytes": [999_990, 10**9]}
+        assert (await emceepee.call("read_result", **part)).texts[0] == "x" * 10
         assert said["logs"][-1] == "line 8999"
         assert said["logs_omitted"]["lines"] == 9000 - len(said["logs"])
+        said = await script(emceepee, "[{'row': n, 'paid': n != 4321} for n in range(5000)]")
+        asked = {"id": said["result_omitted"]["result"], "path": "[?!paid].row"}
+        assert json.loads((await emceepee.call("read_result", **asked)).texts[0]) == [4321]
 
         for wrong in {"timeout_ms": 0, "on_timeout": "end"}, {"on_timeout": "later"}:
             error = await emceepee.fails("codemode_execute", code="1", **wrong)
