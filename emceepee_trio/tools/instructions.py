@@ -43,7 +43,8 @@ emceepee connects you to any number of MCP servers by way of Python.
 as what a script may call.
 2. codemode_execute runs a script of yours in a sandbox: await servers.NAME.TOOL(argument=value) \
 or await call_tool(server, tool, args), asyncio.gather for many. Only the value of its last line, \
-and what it logs, comes back: filter and join there.
+and what it logs, comes back: filter and join there. Of what is too long the beginning comes \
+back, and another script reads the rest: await read_result(id, grep="…").
 3. A script that takes long becomes a task. await_activity waits for everything at once; then \
 get_task_result fetches what it has come to.
 4. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
