@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -156,10 +157,17 @@ def children_of(pid: int) -> dict[int, str]:
     wanted = [pid]
     for parent in wanted:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
-            for child in map(int, task.read_text().split()):
+            for child in map(int, said_by(task).split()):
                 wanted.append(child)
-                found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+                found[child] = said_by(Path(f"/proc/{child}/cmdline")).replace("\0", " ")
     return found
+
+
+def said_by(path: Path) -> str:
+    """Nothing, if what it is about has ended meanwhile."""
+    with suppress(OSError):
+        return path.read_text()
+    return ""
 
 
 @pytest.mark.cold
