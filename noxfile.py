@@ -66,10 +66,11 @@ def tests(session: nox.Session) -> None:
     """Everything but races, faults and conformance, on every Python that is here.
 
     Clients that others wrote see no difference between Pythons: those of tests/foreign see one.
+    Nor do tests of the tree, or of what has an interpreter of its own, which are marked ``once``.
     """
     elsewhere, more = ["races", "faults", "conformance"], list(session.posargs)
     if session.python != HERE:
-        elsewhere.append("foreign")
+        elsewhere += ["foreign", "once"]
         more.append("--hypothesis-profile=few")
     # Who is done before the others takes some of theirs.
     spread = ("-n", WORKERS, "--dist", "worksteal")

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 import emceepee_trio
+
+pytestmark = pytest.mark.once
 
 PACKAGE = Path(emceepee_trio.__file__).parent
 ROOT = Path(__file__).parent.parent

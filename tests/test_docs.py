@@ -9,6 +9,8 @@ import pytest
 
 from emceepee_trio.tools import TOOLBOX
 
+pytestmark = pytest.mark.once
+
 DOCS = Path(__file__).parents[1] / "docs"
 GENERATE = runpy.run_path(str(DOCS / "generate.py"))
 

@@ -12,6 +12,8 @@ import pytest
 from mutants import Mutant
 from planting import ALL, PACKAGE, PAGE, ROOT, Fate, Outcome, page, planted
 
+pytestmark = pytest.mark.once
+
 TESTS = Path(__file__).parent
 
 

@@ -14,6 +14,8 @@ import trio
 from emceepee_client import Emceepee, Open
 from fake_backends import Journal, raw, until
 
+pytestmark = pytest.mark.once
+
 SECRET = "c9f1b2-nobody-is-to-read-this"
 
 INSIDE = (
