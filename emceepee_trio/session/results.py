@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -19,6 +20,7 @@ import trio
 from .. import config
 from ..config.bounds import MAX_RESULTS, MAX_RESULTS_GONE
 from ..errors import NotFound
+from ..waits.disk import on_disk
 from ..waits.firewall import Firewall, begin
 from .kept import PIECE, Draft, Kept, ResultFolder, ResultFolders
 
@@ -74,7 +76,7 @@ class Results:
         draft, self._has_written = Draft(self.folder), True
         try:
             # A disk may take for ever, and nobody waits that long for its end.
-            await trio.to_thread.run_sync(kept.write, draft, pieces, abandon_on_cancel=True)
+            await on_disk(partial(kept.write, draft, pieces))
         except BaseException:
             draft.give_up()
             raise
@@ -128,12 +130,12 @@ class Results:
         self.folder.close()
         if self._has_written:
             with trio.move_on_after(REMOVING, shield=True):
-                await trio.to_thread.run_sync(self.folder.remove, abandon_on_cancel=True)
+                await on_disk(self.folder.remove)
 
 
 async def _remove(path: Path) -> None:
     with suppress(OSError):  # then it goes with its folder
-        await trio.to_thread.run_sync(path.unlink, abandon_on_cancel=True)
+        await on_disk(path.unlink)
 
 
 @asynccontextmanager
@@ -141,10 +143,10 @@ async def open_folders(state: Path | None, *, is_local: bool) -> AsyncGenerator[
     """Where files of results are; with the block they are gone, and those that were left before."""
     folders = ResultFolders(state, is_local)
     if state is not None:  # else it can wait until there is something to be kept
-        await trio.to_thread.run_sync(folders.clear, abandon_on_cancel=True)
+        await on_disk(folders.clear)
     try:
         yield folders
     finally:
         if folders.is_made:
             with trio.move_on_after(REMOVING, shield=True):
-                await trio.to_thread.run_sync(folders.remove, abandon_on_cancel=True)
+                await on_disk(folders.remove)

@@ -1,6 +1,6 @@
 """Ways to wait, and walls between those who do. On trio; knows nothing of ours but the model.
 
 `slot` one result · `bell` something has changed · `feed` numbered items and readers who miss none ·
-`slices` work that can be long · `matching` patterns that may take for ever · `firewall` what a bug
-costs · `watchdog` who keeps all others waiting.
+`slices` work that can be long · `matching` patterns, and `disk` files, that may take for ever ·
+`firewall` what a bug costs · `watchdog` who keeps all others waiting.
 """

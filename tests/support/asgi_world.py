@@ -5,8 +5,9 @@ Such a request is one of ``test/speak``, a method that exists only here; see :cl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -21,10 +22,12 @@ from asgi_client import LATEST, Client, Exchange, Json
 from emceepee_trio.config import Config
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
+from emceepee_trio.session import results
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.tools import VIEWS, questions
 from emceepee_trio.tools.common import search
-from emceepee_trio.waits import matching
+from emceepee_trio.tools.results import preview, reading
+from emceepee_trio.waits import disk, matching
 from emceepee_trio.waits.slot import Slot
 
 GUARD = 7200.0
@@ -91,14 +94,14 @@ async def open_world(config: Config | None = None, guard: float = GUARD) -> Asyn
 
 
 @contextmanager
-def matching_holds_the_clock() -> Generator[None]:
+def threads_hold_the_clock() -> Generator[None]:
     """A clock that jumps does so when no task has anything to do; what a thread does it cannot see.
 
-    So while a pattern is matched in one, also for somebody who is cancelled meanwhile, a task
-    beside it has something to do.
+    So while a pattern is matched in one, also for somebody who is cancelled meanwhile, or a disk is
+    waited for, a task beside it has something to do.
     """
 
-    async def in_thread(match: Callable[[], Any]) -> Any:
+    async def held(in_thread: Callable[..., Awaitable[Any]], work: Callable[[], Any]) -> Any:
         done = False
 
         async def busy() -> None:
@@ -108,19 +111,21 @@ def matching_holds_the_clock() -> Generator[None]:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(busy)
-            found = await outcome.acapture(matching.in_thread, match)
+            found = await outcome.acapture(in_thread, work)
             done = True
         return found.unwrap()
 
     with pytest.MonkeyPatch.context() as patch:
         for user in (search, questions):
-            patch.setattr(user, "in_thread", in_thread)
+            patch.setattr(user, "in_thread", partial(held, matching.in_thread))
+        for user in (results, preview, reading):
+            patch.setattr(user, "on_disk", partial(held, disk.on_disk))
         yield
 
 
 @asynccontextmanager
 async def _open_world(config: Config) -> AsyncGenerator[World]:
-    with matching_holds_the_clock():
+    with threads_hold_the_clock():
         async with _opened(config) as world:
             yield world
 

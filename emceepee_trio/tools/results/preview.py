@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
-import trio
 
 from ... import logs
 from ...backend.connections.turns import Turns
@@ -26,6 +26,7 @@ from ...model.json.weight import is_more_than
 from ...model.wire import dumps, loads
 from ...session.kept import PIECE, Kept, decoded_pieces, text_pieces
 from ...session.results import Results
+from ...waits.disk import on_disk
 from ..common.registry import Request
 from ..common.response import Reply, Result, error_reply, text
 
@@ -234,7 +235,7 @@ class _Preview:
         if kept.path is None:
             ends = _ends_of(kept)
         else:
-            ends = await trio.to_thread.run_sync(_ends_of, kept, abandon_on_cancel=True)
+            ends = await on_disk(partial(_ends_of, kept))
         return self._said(kept, {"shape": shape(value)}, ends, None)
 
     async def of_details(self, details: Mapping[str, Any]) -> dict[str, Any]:

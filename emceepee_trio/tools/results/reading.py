@@ -20,6 +20,7 @@ from ...model.json.problems import Problem
 from ...model.wire import dumps, loads
 from ...session.kept import PIECE, Kept
 from ...session.session import Session
+from ...waits.disk import on_disk
 from ...waits.matching import in_thread
 from ..common.registry import READS, Request, tool
 from ..common.response import Reply, text
@@ -146,7 +147,7 @@ async def _looked(kept: Kept, work: Any, *args: Any) -> Any:
     """What *work* finds, in a thread if a disk is in it."""
     if kept.path is None:
         return work(*args)
-    return await trio.to_thread.run_sync(partial(work, *args), abandon_on_cancel=True)
+    return await on_disk(partial(work, *args))
 
 
 def _span(name: str, first: int, last: int, least: int, most: int) -> tuple[int, int]:

@@ -16,14 +16,14 @@ RESULTS = (
     mutant(
         "a file outlives its session",
         "session/results.py",
-        "to_thread.run_sync(self.folder.remove, abandon_on_cancel=True)\n",
-        "lowlevel.checkpoint()\n",
+        "await on_disk(self.folder.remove)\n",
+        "await trio.lowlevel.checkpoint()\n",
         "session/test_results.py::test_nothing_is_left_of_a_session",
     ),
     mutant(
         "what a killed daemon has left stays",
         "session/results.py",
-        "        await trio.to_thread.run_sync(folders.clear, abandon_on_cancel=True)\n",
+        "        await on_disk(folders.clear)\n",
         "        pass\n",
         "tools/test_results.py::test_a_file_has_it_as_long_as_the_session_lives",
     ),
