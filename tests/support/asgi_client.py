@@ -260,7 +260,9 @@ class Client:
 
     async def call(self, name: str, /, **arguments: Any) -> Json:
         """The result of a tool."""
-        result: Json = (await self.tool(name, **arguments).answer())["result"]
+        answered = await self.tool(name, **arguments).answer()
+        assert "result" in answered, answered
+        result: Json = answered["result"]
         return result
 
     def cancel(self, request_id: Any, **params: Any) -> Exchange:
