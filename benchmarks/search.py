@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from emceepee_trio.model.json.intake import Steps
+from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.search import index as indexing
 from emceepee_trio.model.search import ranking
 from emceepee_trio.model.search.answer import LINES, ROOM, Findings, Hit, others
@@ -74,15 +74,6 @@ def counter() -> tuple[str, Callable[[str], float]]:
     return "cl100k_base", lambda text: len(encoding.encode(text))
 
 
-def done(steps: Steps[T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-
 @attrs.frozen
 class Corpus:
     tools: Sequence[Json]
@@ -122,11 +113,11 @@ def text_of(schema: Any) -> str:
 
 
 def answer(corpus: Corpus, index: Index, query: str) -> tuple[list[int], str]:
-    found = done(rank(index, query, MOST))
+    found = finished(rank(index, query, MOST))
     first = wide(index, found.numbers)
     hits = [Hit("tools", corpus.tools[n]["server"], corpus.tools[n]) for n in first]
     said = Findings(ROOM)
-    done(said.fill(hits, others(index, [found], set(first[:LINES]), "tools")))
+    finished(said.fill(hits, others(index, [found], set(first[:LINES]), "tools")))
     return first, dumps(said.to_json())
 
 
@@ -192,7 +183,7 @@ def speed(corpus: Corpus) -> None:
     times = []
     for query in [query["query"] for query in corpus.queries] * 3:
         since = time.process_time()
-        done(rank(index, query, MOST))
+        finished(rank(index, query, MOST))
         times.append((time.process_time() - since) * 1000)
     cut = statistics.quantiles(times, n=100)
     print(f"a query: p50 {cut[49]:.2f} ms, p99 {cut[98]:.2f} ms of CPU")

@@ -72,7 +72,7 @@ from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
 from emceepee_trio.web import token_file
-from finding import index_of, ranked, through
+from finding import index_of, ranked
 from full_pipe import full_pipe
 from parts import mock_clock
 from raw_http import serving
@@ -1030,7 +1030,7 @@ async def searches(here: Here) -> None:
         return ranked(index_of(dict(enumerate(entries))), query).numbers
 
     def closest_to(query: str, entries: tuple[Entry, ...]) -> list[int]:
-        return through(ranking.closest(index_of(dict(enumerate(entries))), query))
+        return intake.finished(ranking.closest(index_of(dict(enumerate(entries))), query))
 
     long = Entry("tools", "s", "t", description=" " * index.MAX_TEXT + "squid")
     assert found(long, query="squid") == []

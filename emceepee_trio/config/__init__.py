@@ -24,7 +24,6 @@ from .server import ON_DEMAND, OUR_NAME, Lacking, Reconnect, Retry, Server
 from .settings import (
     LOCAL,
     OWN,
-    VIEWS,
     Config,
     ContextIn,
     Defaults,
@@ -40,7 +39,6 @@ __all__ = [
     "ON_DEMAND",
     "OUR_NAME",
     "OWN",
-    "VIEWS",
     "AllowedProgram",
     "Config",
     "ConfigError",

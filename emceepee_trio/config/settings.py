@@ -227,9 +227,6 @@ def with_defaults(
 
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
-VIEWS = ("tools", "core", "code")
-"""Which of our tools a client is shown; the first if nothing is said."""
-
 
 @frozen
 class Config:

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 
 from mcp_types import INVALID_PARAMS
 
-from ..config import VIEWS
 from ..serving.asgi import Refused, Scope
 from ..tools.common.registry import Toolbox
 
@@ -22,7 +21,7 @@ def view_of(scope: Scope, views: Mapping[str, Toolbox]) -> Toolbox:
     Raises:
         Refused: there is no such view.
     """
-    names = _query(scope).get("view", [VIEWS[0]])
+    names = _query(scope).get("view", [next(iter(views))])
     if len(names) != 1 or names[0] not in views:
         said = " and ".join(map(repr, names))
         raise Refused(400, f"no view {said}; there are {', '.join(views)}", code=INVALID_PARAMS)

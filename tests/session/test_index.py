@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.search.index import Kind
 from emceepee_trio.session.index import SessionIndex
-from finding import ranked, through
+from finding import ranked
 
 WORDS = ["get", "file", "list_files", "readFile", "chart", "票务", "trends"]
 ENTRY: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -34,10 +35,10 @@ Lists = Mapping[tuple[str, Kind], Sequence[Mapping[str, Any]]]
 
 
 def bring(kept: SessionIndex, lists: Lists) -> None:
-    through(kept.keep_only({server for server, _ in lists}))
+    finished(kept.keep_only({server for server, _ in lists}))
     for server in {server for server, _ in lists}:
         for kind in KINDS:
-            through(kept.update(server, kind, lists.get((server, kind), [])))
+            finished(kept.update(server, kind, lists.get((server, kind), [])))
 
 
 def fits(kept: SessionIndex, query: str) -> list[tuple[float, str, str, str, str]]:
@@ -64,9 +65,9 @@ def test_after_any_changes_it_is_as_one_made_from_scratch(
 def test_only_what_has_changed_is_made_anew() -> None:
     kept = SessionIndex()
     before = [{"name": "one"}, {"name": "two"}, {"name": "three"}]
-    through(kept.update("s", "tools", before))
+    finished(kept.update("s", "tools", before))
     first = list(kept.numbers("s", "tools"))
-    through(kept.update("s", "tools", [{"name": "three"}, {"name": "one"}, {"name": "four"}]))
+    finished(kept.update("s", "tools", [{"name": "three"}, {"name": "one"}, {"name": "four"}]))
     after = kept.numbers("s", "tools")
     assert after[:2] == [first[2], first[0]]
     assert after[2] not in first
@@ -75,13 +76,13 @@ def test_only_what_has_changed_is_made_anew() -> None:
 
 def test_a_change_that_was_interrupted_is_made_by_the_next() -> None:
     kept = SessionIndex()
-    through(kept.update("s", "tools", [{"name": f"old{n}"} for n in range(30)]))
+    finished(kept.update("s", "tools", [{"name": f"old{n}"} for n in range(30)]))
     new = [{"name": f"new{n}"} for n in range(30)]
     steps = kept.update("s", "tools", new)
     for _ in range(5):
         next(steps)
     steps.close()
-    through(kept.update("s", "tools", new))
+    finished(kept.update("s", "tools", new))
     assert [kept.said[n] for n in kept.numbers("s", "tools")] == new
     assert len(kept.index.entries) == 30
 
@@ -89,8 +90,8 @@ def test_a_change_that_was_interrupted_is_made_by_the_next() -> None:
 def test_what_is_removed_is_found_no_more() -> None:
     kept = SessionIndex()
     for server in ("one", "two", "three"):
-        through(kept.update(server, "tools", [{"name": "squid"}]))
-    through(kept.keep_only(["two"]))
+        finished(kept.update(server, "tools", [{"name": "squid"}]))
+    finished(kept.keep_only(["two"]))
     assert [entry.server for entry in kept.index.entries.values()] == ["two"]
-    through(kept.update("one", "tools", [{"name": "squid"}]))
+    finished(kept.update("one", "tools", [{"name": "squid"}]))
     assert len(ranked(kept.index, "squid").numbers) == 2

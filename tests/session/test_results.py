@@ -6,6 +6,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee_trio.config import Config
+from emceepee_trio.errors import LimitReached
 from emceepee_trio.session.kept import (
     PIECE,
     Kept,
@@ -22,6 +24,8 @@ from emceepee_trio.session.kept import (
     text_pieces,
 )
 from emceepee_trio.session.manager import open_sessions
+from emceepee_trio.tools.common.registry import Request
+from emceepee_trio.tools.results.reading import read_result
 
 LONG = "x" * (3 * PIECE)
 
@@ -147,3 +151,17 @@ def test_what_is_no_base64_says_so() -> None:
     assert b"".join(decoded_pieces("AAEC" * PIECE)) == bytes(range(3)) * PIECE
     with pytest.raises(ValueError, match="base64"):
         list(decoded_pieces("no base64"))
+
+
+async def test_a_program_that_looks_up_a_path_counts_as_a_child() -> None:
+    async with open_sessions(Config()) as manager:
+        session = await manager.ensure("one", "p")
+        kept = await session.results.keep("application/json", text_pieces(["[7]"]), 3, text=True)
+        request = Request(session, manager)
+        reply = await read_result.call(request, {"id": kept.id, "path": "/0"})
+        assert reply.result["content"][0]["text"] == "7"
+        with ExitStack() as others:
+            for _ in range(session.shared.most_children):
+                others.enter_context(session.shared.place_for_child())
+            with pytest.raises(LimitReached):
+                await read_result.call(request, {"id": kept.id, "path": "/0"})

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
-from emceepee_trio.model.json.intake import Steps
+from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.search.index import Entry, Index
 from emceepee_trio.model.search.ranking import Found, Wanted, rank
-
-T = TypeVar("T")
 
 
 def index_of(entries: Mapping[int, Entry]) -> Index:
@@ -20,16 +17,7 @@ def index_of(entries: Mapping[int, Entry]) -> Index:
 
 
 def ranked(index: Index, query: str, most: int = 100, wanted: Wanted | None = None) -> Found:
-    return through(rank(index, query, most, wanted))
-
-
-def through(steps: Steps[T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    return finished(rank(index, query, most, wanted))
 
 
 def names(index: Index, query: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import trio
 
+from ...codemode.run import ENVIRONMENT
 from ...config.bounds import MAX_NAME, MAX_PAGE_BYTES, MAX_SEARCH_PATTERN
 from ...config.server import A_NAME
 from ...errors import ExecutionFailed, InvalidArguments, ToolError
@@ -76,7 +77,10 @@ async def _read(session: Session, kept: Kept, asked: ReadResult) -> Reply:
     room = room_of(session)
     if asked.path is not None:
         _check_text(kept)
-        said, about = await _selected(kept, asked.path, room)
+        # One at a time, and counted: each may take a processor, and much memory.
+        async with queue_of(session):
+            with session.shared.place_for_child():
+                said, about = await _selected(kept, asked.path, room)
     elif asked.grep is not None:
         _check_text(kept)
         said, about = await _found(session, kept, asked, room)
@@ -179,12 +183,15 @@ def _lines(kept: Kept, first: int, last: int, room: int) -> tuple[str, dict[str,
 _LONG = "this line is too long to be shown; next goes on in it"
 
 
+_LONGEST = 4
+"""Bytes of a character."""
+
+
 def _bytes(kept: Kept, start: int, end: int, room: int) -> tuple[str, dict[str, Any]]:
     start, end = _span("bytes", start, end, 0, kept.size)
-    while start and _is_within(kept, start):
-        start -= 1
-    while _is_within(kept, end):
-        end += 1
+    for _ in range(_LONGEST - 1):
+        start -= _is_within(kept, start)
+        end += _is_within(kept, end)
     said, stop = _part(kept, start, end, room)
     about: dict[str, Any] = {"bytes": [start, stop], "of": kept.size}
     if stop < end:
@@ -200,7 +207,7 @@ def _is_within(kept: Kept, at: int) -> bool:
 def _part(kept: Kept, start: int, end: int, room: int) -> tuple[str, int]:
     """What there is room for, and where that ends."""
     data = kept.read(start, min(end, start + room))
-    for back in range(1, min(4, len(data)) + 1):
+    for back in range(1, min(_LONGEST, len(data)) + 1):
         # A character that is not whole is of the next part.
         if data[-back] & 0xC0 == 0xC0:
             whole = 2 if data[-back] < 0xE0 else 3 if data[-back] < 0xF0 else 4
@@ -289,7 +296,7 @@ async def _selected(kept: Kept, path: str, room: int) -> tuple[str, dict[str, An
     data = b"" if kept.path is not None else kept.read(0, kept.size)
     with trio.move_on_after(PATIENCE):
         done = await trio.run_process(
-            command, stdin=data, capture_stdout=True, stderr=DEVNULL, check=False
+            command, stdin=data, capture_stdout=True, stderr=DEVNULL, check=False, env=ENVIRONMENT
         )
         said: Any = {}
         if done.stdout:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.search.answer import ROOM, Findings, Hit
 from emceepee_trio.model.search.index import KINDS
 from emceepee_trio.model.search.signatures import stub, typed
 from emceepee_trio.model.search.tokens import tokens
 from emceepee_trio.model.wire import dumps
-from finding import through
 
 Json = dict[str, Any]
 
@@ -65,7 +65,7 @@ def test_what_has_no_name_in_python_is_called_by_its_own(name: str) -> None:
 def test_names_of_others_follow_and_small_schemas_if_there_is_room() -> None:
     findings = Findings(ROOM)
     hits = [Hit("tools", "git", COMMIT | {"name": f"commit{n}"}) for n in range(3)]
-    through(findings.fill(hits, [("git", "add"), ("git", "log"), ("hg", "push")]))
+    finished(findings.fill(hits, [("git", "add"), ("git", "log"), ("hg", "push")]))
     said = findings.to_json()
     assert said["more"] == {"git": "add log", "hg": "push"}
     assert list(said["schemas"]) == ["git.commit0", "git.commit1", "git.commit2"]
@@ -74,7 +74,7 @@ def test_names_of_others_follow_and_small_schemas_if_there_is_room() -> None:
 def test_names_have_room_before_schemas() -> None:
     findings = Findings(ROOM)
     hits = [Hit("tools", "git", COMMIT)] * 21
-    through(findings.fill(hits, [("git", f"tool_{n}") for n in range(1000)]))
+    finished(findings.fill(hits, [("git", f"tool_{n}") for n in range(1000)]))
     said = findings.to_json()
     assert len(said["found"]) == 20
     assert "schemas" not in said
@@ -104,7 +104,7 @@ def test_whatever_servers_say_there_is_never_more_than_the_room(
     hits: Sequence[Hit], others: Sequence[tuple[str, str]], stubs: bool
 ) -> None:
     findings = Findings(ROOM)
-    through(findings.fill(hits, others, stubs=stubs))
+    finished(findings.fill(hits, others, stubs=stubs))
     text = dumps(findings.to_json())
     assert tokens(text) <= ROOM
     assert len(text.encode("utf-8", "surrogatepass")) <= 6 * ROOM

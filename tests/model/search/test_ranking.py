@@ -42,7 +42,7 @@ INDEX = index_of(dict(enumerate(TOOLS)))
         ("票", "get-tickets"),
         ("comit the changes", "git_commit"),
         ("where can I park near here", "find_parking"),
-        ("open /root/notes.txt", "read_file"),
+        ("open /srv/notes.txt", "read_file"),
         ("barchart", "generateBarChart"),
     ],
 )
