@@ -30,6 +30,7 @@ from .settings import (
     Health,
     Http,
     Limits,
+    NativeSettings,
     ResultSettings,
     with_defaults,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Lacking",
     "Limits",
     "Loaded",
+    "NativeSettings",
     "Policy",
     "Reconnect",
     "ResultSettings",

@@ -17,7 +17,7 @@ import attrs
 from ..model.json.problems import Problem, join, show
 from .policy import Policy
 from .server import Retry, Server
-from .settings import Config, Defaults, Health, Http, Limits, ResultSettings
+from .settings import Config, Defaults, Health, Http, Limits, NativeSettings, ResultSettings
 
 SHARED = ("mcpServers", "mcp", "mcp.servers", "context_servers", "amp.mcpServers", "mcp_servers")
 """Where servers stand in files that other programs have for all that they are told: those of
@@ -62,7 +62,10 @@ def _camel(name: str) -> str:
 
 ALIASES: Mapping[str, str] = _OTHER_SPELLINGS | {
     _camel(a.name): a.name
-    for cls in (Config, Defaults, Server, Retry, Limits, ResultSettings, Health, Http, Policy)
+    for cls in (
+        *(Config, Defaults, Server, Retry, Limits, ResultSettings),
+        *(NativeSettings, Health, Http, Policy),
+    )
     for a in attrs.fields(cls)
     if "_" in a.name
 }

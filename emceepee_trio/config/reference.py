@@ -12,8 +12,17 @@ from ..model.json.fields import fields_of
 from ..model.json.problems import bounds
 from ..model.json.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .policy import AllowedProgram, Policy
-from .server import Reconnect, Retry, Server, ServerResults
-from .settings import Codemode, Config, Defaults, Health, Http, Limits, ResultSettings
+from .server import Reconnect, Retry, Server, ServerNative, ServerResults
+from .settings import (
+    Codemode,
+    Config,
+    Defaults,
+    Health,
+    Http,
+    Limits,
+    NativeSettings,
+    ResultSettings,
+)
 
 _SECTIONS: tuple[tuple[str, type], ...] = (
     ("The file", Config),
@@ -22,8 +31,10 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("restart", Retry),
     ("reconnect", Reconnect),
     ("results of a server", ServerResults),
+    ("native of a server", ServerNative),
     ("limits", Limits),
     ("results", ResultSettings),
+    ("native", NativeSettings),
     ("health", Health),
     ("codemode", Codemode),
     ("http", Http),

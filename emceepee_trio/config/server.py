@@ -114,6 +114,20 @@ class ServerResults:
 
 
 @frozen
+class ServerNative:
+    """This server in the view ``native``."""
+
+    tools: Annotated[
+        tuple[str, ...],
+        ALLOWED,
+        Doc("Names or globs of tools that are listed first, where not all can be."),
+    ] = ()
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _too_many_globs("tools", self.tools)
+
+
+@frozen
 class Server:
     """One MCP server: a URL or a command, and how to treat it."""
 
@@ -184,6 +198,9 @@ class Server:
     results: Annotated[
         ServerResults, Doc("Which of its answers are shown whole: see `results of a server`_.")
     ] = attrs.field(factory=ServerResults)
+    native: Annotated[
+        ServerNative, Doc("Which of its tools are listed first: see `native of a server`_.")
+    ] = attrs.field(factory=ServerNative)
 
     @property
     def transport(self) -> Literal["stdio", "http", "sse"]:
@@ -209,8 +226,7 @@ class Server:
             return
         tools = {"allowed_tools": self.allowed_tools or (), "denied_tools": self.denied_tools}
         for key, patterns in tools.items():
-            if (globs := sum(map(is_glob, patterns))) > MAX_ALLOWED_GLOBS:
-                yield Problem(key, f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
+            yield from _too_many_globs(key, patterns)
         yield from roots_problems(self.roots)
         yield from self._name_problems()
         if self.url is not None and self.command is not None:
@@ -277,6 +293,11 @@ class Server:
         if self.command is None or not more:
             return self
         return attrs.evolve(self, inherit_env=together(more, self.inherit_env))
+
+
+def _too_many_globs(key: str, patterns: tuple[str, ...]) -> Iterator[Problem]:
+    if (globs := sum(map(is_glob, patterns))) > MAX_ALLOWED_GLOBS:
+        yield Problem(key, f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
 
 
 def inheritance_problems(more: More | None) -> Iterator[Problem]:

@@ -146,6 +146,22 @@ class ResultSettings:
 
 
 @frozen
+class NativeSettings:
+    """The view ``native``: tools of all servers under names of their own."""
+
+    max_name: Annotated[
+        int,
+        Bounds(16, 128),
+        Doc("Characters of a name; clients put their own before it, and some stop at 64 of both."),
+    ] = 45
+    max_tools: Annotated[
+        int,
+        Bounds(0, 100_000),
+        Doc("Tools of servers that are listed; some clients stop at 128 of all."),
+    ] = 100
+
+
+@frozen
 class Health:
     """Whether silent connections still work."""
 
@@ -272,6 +288,7 @@ class Config:
         attrs.field(factory=Defaults)
     )
     results: ResultSettings = attrs.field(factory=ResultSettings)
+    native: NativeSettings = attrs.field(factory=NativeSettings)
 
     def problems(self) -> Iterator[Problem]:
         yield from inheritance_problems(self.inherit_env)

@@ -5,5 +5,6 @@ noted of all that happens · `states` what things can become, and the `diagrams`
 `forms` what a client fills in · `ids`, `delays`, `addresses` · `allowed` and `inherited` which
 names are let through · `wire` all of it as the JSON that clients see.
 
-`json` reads and writes what others wrote; `text` is what people are shown.
+`json` reads and writes what others wrote; `text` is what people are shown; `native` is what things
+of many servers are called in one list.
 """

@@ -69,6 +69,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "defaults": {"start": "auto", "idle_stop_ms": None},
         "codemode": {"calls": 100, "cpu_ms": 10_000, "memory": 64 * mib},
         "results": {"inline_bytes": 16 * 1024, "bytes": 256 * mib, "keep_ms": 30 * minute},
+        "native": {"max_name": 45, "max_tools": 100},
     }
     assert attrs.asdict(only({"command": "x"})) == {
         "name": "s",
@@ -108,6 +109,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "propagate_session": None,
         "idle_stop_ms": None,
         "results": {"inline_bytes": None},
+        "native": {"tools": ()},
     }
 
 
