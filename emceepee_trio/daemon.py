@@ -23,12 +23,12 @@ import trio
 from . import logs, systemd
 from .config import Config, ConfigError
 from .errors import EmceepeeError
+from .front.faces.ours import FACES
 from .front.http import McpEndpoint
 from .model.wire import timestamp
 from .serving.binds import Bind, Bound, listening
 from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
-from .tools import VIEWS
 from .waits.watchdog import slow_steps
 from .web.app import App, pages
 from .web.security import Security
@@ -95,7 +95,7 @@ async def open_daemon(
             return {**about, "ready": is_ready(), "slow_steps": slow.to_json()}
 
         async with open_sessions(config, state, is_local=_are_local(sockets)) as manager:
-            endpoint = McpEndpoint(manager, config, VIEWS)
+            endpoint = McpEndpoint(manager, config, FACES)
             app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
             yield Daemon(manager, endpoint, app, sockets)
 

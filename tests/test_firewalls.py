@@ -24,7 +24,8 @@ from emceepee_trio.backend.catalogue import catalog
 from emceepee_trio.backend.children import start
 from emceepee_trio.backend.connections import callbacks, client, connect, health
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front import lists, log_messages, mcp, progress
+from emceepee_trio.front import lists, log_messages, progress
+from emceepee_trio.front.faces import ours
 from emceepee_trio.front.handshake import clients, streams
 from emceepee_trio.session import buffers, calls, events, questions, session, timers
 from emceepee_trio.session.session import Session
@@ -413,8 +414,8 @@ PLANTS = [
     Plant(client.Client, "_envelope", a_call, "call_crashed"),
     Plant(calls, "weigh", a_task, "call_crashed"),
     Plant(calls.Calls, "begin", a_request_for_a_call, "tool_crashed"),
-    Plant(mcp, "finish", a_request, "request_crashed"),
-    Plant(mcp.Front, "_run_tool", a_request, "request_crashed"),
+    Plant(ours, "finish", a_request, "request_crashed"),
+    Plant(ours, "_run_tool", a_request, "request_crashed"),
     Plant(lists, "enveloped", another_request, "request_crashed"),
     Plant(clients, "answer", another_request, "client_connection_crashed"),
     Plant(activity, "_report", a_wait, "request_crashed"),

@@ -9,23 +9,23 @@ from urllib.parse import parse_qs
 from mcp_types import INVALID_PARAMS
 
 from ..serving.asgi import Refused, Scope
-from ..tools.common.registry import Toolbox
+from .faces.face import Face
 
 DEFAULT_WORKSPACE = "main"
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def view_of(scope: Scope, views: Mapping[str, Toolbox]) -> Toolbox:
-    """The tools that are shown: those of ``?view=NAME``.
+def face_of(scope: Scope, faces: Mapping[str, Face]) -> Face:
+    """What is shown: the view of ``?view=NAME``.
 
     Raises:
         Refused: there is no such view.
     """
-    names = _query(scope).get("view", [next(iter(views))])
-    if len(names) != 1 or names[0] not in views:
+    names = _query(scope).get("view", [next(iter(faces))])
+    if len(names) != 1 or names[0] not in faces:
         said = " and ".join(map(repr, names))
-        raise Refused(400, f"no view {said}; there are {', '.join(views)}", code=INVALID_PARAMS)
-    return views[names[0]]
+        raise Refused(400, f"no view {said}; there are {', '.join(faces)}", code=INVALID_PARAMS)
+    return faces[names[0]]
 
 
 def names_workspace(scope: Scope) -> bool:

@@ -33,7 +33,6 @@ from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
-from ..tools.common.registry import Toolbox
 from ..waits.slices import in_slices
 from ..web.wire import (
     ClientGone,
@@ -46,7 +45,8 @@ from ..web.wire import (
     send_json,
     start_events,
 )
-from .address import names_workspace, view_of
+from .address import face_of, names_workspace
+from .faces.face import Face
 from .handshake.clients import HandshakeConnection, HttpSession
 from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .handshake.streams import UnknownStream
@@ -64,13 +64,13 @@ BATCHES = "2025-03-26"
 class McpEndpoint:
     manager: SessionManager
     config: Config
-    views: Mapping[str, Toolbox]
+    faces: Mapping[str, Face]
     """By name; the first is that of a URL that names none."""
     _clients: dict[str, HttpSession] = attrs.field(factory=dict, init=False)
     _modern: Modern = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._modern = Modern(self.manager, self.views)
+        self._modern = Modern(self.manager, self.faces)
 
     def drain(self) -> None:
         """Long polls and streams return; requests that are being answered go on."""
@@ -147,8 +147,8 @@ class McpEndpoint:
         if isinstance(first, JSONRPCRequest) and first.method == "initialize":
             if isinstance(data, list):
                 raise Refused(400, "initialize must not be part of a batch")
-            toolbox = view_of(scope, self.views)
-            await self._initialize(first, toolbox, headers, receive, send, principal)
+            face = face_of(scope, self.faces)
+            await self._initialize(first, face, headers, receive, send, principal)
             return
         client = self._client(headers.get(SESSION_HEADER), principal)
         connection = client.connection
@@ -163,7 +163,7 @@ class McpEndpoint:
     async def _initialize(
         self,
         message: JSONRPCRequest,
-        toolbox: Toolbox,
+        face: Face,
         headers: Headers,
         receive: Receive,
         send: Send,
@@ -182,7 +182,7 @@ class McpEndpoint:
             client = self._client(named, principal)
         else:
             client = await self._new_client(principal, _on_demand(message.params or {}))
-        connection = client.connect(toolbox)
+        connection = client.connect(face)
         latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
         known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         connection.version = asked.protocol_version if known else latest

@@ -25,11 +25,9 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
-    CLIENT_INFO_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    CallToolRequestParams,
     CancelledNotification,
     CancelledNotificationParams,
     JSONRPCError,
@@ -49,31 +47,27 @@ from pydantic import BaseModel, ValidationError
 
 from .. import logs
 from ..config.bounds import MAX_WAITERS
-from ..errors import LimitReached, ToolError, UnknownTool, internal
+from ..errors import LimitReached, internal
 from ..model.wire import dumps
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.common.clients import STRANGER, KnownClient, known
-from ..tools.common.registry import Request, Tool, Toolbox
-from ..tools.common.response import Reply, finish
-from ..tools.results.preview import shown_error
+from ..tools.common.registry import Request
 from ..waits.firewall import Firewall, begin_lasting
-from ..web.wire import dump
+from .faces.face import Face, Incoming, InFlight
 from .lists import (
     SERVER_INFO,
+    TTL_MS,
     enveloped,
     get_prompt,
-    in_envelope,
     list_prompts,
     list_resources,
     list_templates,
-    list_tools,
     read_resource,
-    tools_listed,
 )
 from .log_messages import LogMessages
-from .progress import Progress, Report
+from .progress import Report
 from .sdk import raw_notify
 
 _GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
@@ -85,29 +79,6 @@ GREETINGS = ("initialize", "server/discover")
 EXPECTED = (MCPError, ValidationError)
 """What the SDK answers by itself: errors of ours, and of clients that send what they must not."""
 
-_TTL_MS = 300_000
-"""How long a modern client may keep our lists, which never change while we run."""
-
-
-@attrs.define(eq=False)
-class _InFlight:
-    """A request as the transport showed it, until it is answered."""
-
-    request: Request
-    cancelled: bool = False
-    scope: trio.CancelScope | None = None
-    """In which it is answered, where no dispatcher of the SDK has one for it."""
-
-
-@attrs.frozen
-class _Call:
-    """A tools/call."""
-
-    id: RequestId
-    params: Mapping[str, Any] | None
-    is_modern: bool
-    report: Report
-
 
 @attrs.define(eq=False)
 class Front:
@@ -115,14 +86,16 @@ class Front:
 
     session: Session
     manager: SessionManager
-    toolbox: Toolbox
+    face: Face
     draining: trio.Event = attrs.field(factory=trio.Event)
     """Set when what only waits shall return."""
     deliver: Callable[[RequestId, Delivery], None] = lambda _, delivery: delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
-    _in_flight: dict[str | int, _InFlight] = attrs.field(factory=dict, init=False)
+    _is_greeted: bool = attrs.field(default=False, init=False)
+    """It has initialized, as one of the handshake era has to."""
+    _in_flight: dict[str | int, InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
 
     def observe(self, message: object) -> None:
@@ -164,8 +137,8 @@ class Front:
         for entry in self._in_flight.values():
             entry.cancelled = True
 
-    def _new_entry(self) -> _InFlight:
-        return _InFlight(Request(self.session, self.manager))
+    def _new_entry(self) -> InFlight:
+        return InFlight(Request(self.session, self.manager))
 
     async def answer(
         self, context: ServerRequestContext[Any, Any], call_next: CallNext
@@ -179,45 +152,51 @@ class Front:
         fields = {"session": self.session.id, "method": context.method}
         try:
             with Firewall("request_crashed", None, EXPECTED, fields=fields) as wall:
-                if context.method == "tools/call":
+                if context.method not in GREETINGS:
                     report = partial(
                         context.session.send_progress_notification,
                         related_request_id=context.request_id,  # type: ignore[arg-type]  # also integers
                     )
-                    modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
-                    call = _Call(context.request_id, context.params, modern, report)
-                    return await self._call_tool(call, entry)
+                    asked = Incoming(
+                        context.request_id,
+                        context.method,
+                        context.params or {},
+                        context.protocol_version,
+                        report,
+                        entry,
+                    )
+                    if not (asked.is_modern or self._is_greeted):
+                        raise MCPError(code=INVALID_PARAMS, message="initialize first")
+                    answered = await self._answered(asked)
+                    return await call_next(context) if answered is None else answered
                 if context.method == "initialize":
-                    self._remember_client((context.params or {}).get("clientInfo"))
-                result = await call_next(context)
-                if context.method in GREETINGS:
-                    result = _with_instructions(result, self.toolbox.instructions(self.session))
+                    self.remember_client((context.params or {}).get("clientInfo"))
+                said = dump_of(await call_next(context))
+                result = await self.face.greet(self, said, context.protocol_version)
+                self._is_greeted = True
                 return result
         finally:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
-        raise _bug(wall)
+        raise self.bug(wall)
 
     def at_once(self, message: JSONRPCRequest, version: str) -> str | None:
         """The answer, as it goes out, to what nobody has to think about. Of the handshake era."""
         if message.params:
             return None
-        match message.method:
-            case "ping":
-                result = "{}"
-            case "tools/list":
-                result = tools_listed(self.toolbox, version)
-            case _:
-                return None
+        is_ping = message.method == "ping"
+        result = "{}" if is_ping else self.face.at_once(message.method, version)
+        if result is None:
+            return None
         return f'{{"jsonrpc":"2.0","id":{dumps(message.id)},"result":{result}}}'
 
     async def call(
         self,
         message: JSONRPCRequest,
         report: Report,
+        version: str,
         *,
         scope: trio.CancelScope | None = None,
-        is_modern: bool = False,
     ) -> JSONRPCResponse | JSONRPCError:
         """The answer to a tools/call that was shown; *scope* is cancelled if its client does that.
 
@@ -231,15 +210,18 @@ class Front:
         fields = {"session": self.session.id, "method": message.method}
         try:
             with Firewall("request_crashed", None, (MCPError,), fields=fields) as wall:
-                call = _Call(message.id, message.params, is_modern, report)
-                result = await self._call_tool(call, entry)
+                asked = Incoming(
+                    message.id, message.method, message.params or {}, version, report, entry
+                )
+                result = await self._answered(asked)
+                assert result is not None  # tools/call is every face's own
                 return JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
         except MCPError as error:
             return JSONRPCError(jsonrpc="2.0", id=message.id, error=error.error)
         finally:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
-        return JSONRPCError(jsonrpc="2.0", id=message.id, error=_bug(wall).error)
+        return JSONRPCError(jsonrpc="2.0", id=message.id, error=self.bug(wall).error)
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
         if self.session.inner.cancel_scope.cancel_called:
@@ -256,89 +238,37 @@ class Front:
             )
         self._logs.set_level(level)
 
-    def _remember_client(self, info: Any) -> None:
+    async def _answered(self, asked: Incoming) -> dict[str, Any] | None:
+        self.session.used |= asked.method == "tools/call"
+        return await self.face.answer(self, asked)
+
+    def remember_client(self, info: Any) -> None:
+        """What it says of itself."""
         if isinstance(info, Mapping) and isinstance(info.get("name"), str):
             self.session.client_name = info["name"][:100]
             self.client = known(info["name"])
 
-    async def _call_tool(self, call: _Call, entry: _InFlight) -> dict[str, Any]:
-        name, arguments, meta = _call_params(call.params)
-        self._remember_client(meta.get(CLIENT_INFO_META_KEY))
-        self.session.used = True
-        try:
-            tool = self.toolbox.get(name)
-        except UnknownTool as error:
-            raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
-        entry.request.answer_ms = self.client.answer_ms(self.session.config.limits)
-        entry.request.shortens = not self.client.wants_whole
-        reply = await self._run_tool(tool, call.report, entry.request, arguments, meta)
-        # No checkpoint from here to the return: the events are taken, and the response that
-        # carries them is as good as written, or they are given back.
-        result, delivery = finish(self.session, reply, entry.request.ignored, self.client)
-        if entry.cancelled:
-            # Whoever answers is about to learn it, and will write nothing.
-            delivery.give_back()
-            await trio.sleep_forever()
-        if delivery.is_empty:
-            delivery.commit()
-        else:
-            if reply.claim is None:
-                bare = _enveloped(call, reply.result)
-                delivery.without = lambda: dump(
-                    JSONRPCResponse(jsonrpc="2.0", id=call.id, result=bare)
-                )
-            self.deliver(call.id, delivery)
-        return _enveloped(call, result)
-
-    async def _run_tool(
-        self,
-        tool: Tool,
-        report: Report,
-        request: Request,
-        arguments: Mapping[str, Any],
-        meta: Mapping[str, Any],
-    ) -> Reply:
-        token = meta.get("progressToken")
-        fields = {"session": self.session.id, "tool": tool.name}
-        try:
-            with (
-                Firewall("tool_crashed", None, (ToolError,), fields=fields) as wall,
-                self.session.while_open(),
-            ):
-                if not isinstance(token, str | int) or isinstance(token, bool):
-                    return await tool.call(request, arguments)
-                progress = Progress(report, token, request.missing)
-                request.on_progress = progress.heard
-                return await progress.report_while(partial(tool.call, request, arguments))
-        except ToolError as error:
-            failure = error
-        else:
-            raise _bug(wall)
-        return await shown_error(request, failure)
+    @staticmethod
+    def bug(wall: Firewall) -> MCPError:
+        """What answers a request that met one."""
+        return MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
 
 
-def _enveloped(call: _Call, result: dict[str, Any]) -> dict[str, Any]:
-    return in_envelope(result) if call.is_modern else result
-
-
-def _with_instructions(result: HandlerResult, said: str) -> HandlerResult:
+def dump_of(result: HandlerResult) -> dict[str, Any]:
+    """What the SDK answers, as it goes out."""
     if isinstance(result, BaseModel):
-        return result.model_copy(update={"instructions": said})
-    return {**(result or {}), "instructions": said}
-
-
-def _bug(wall: Firewall) -> MCPError:
-    return MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return dict(result or {})
 
 
 @cache
 def mcp_server() -> Server[Front]:
     """The SDK's registry of handlers, shared by all connections; each brings its front along."""
-    cached = CacheHint(ttl_ms=_TTL_MS, scope="private")
+    cached = CacheHint(ttl_ms=TTL_MS, scope="private")
     server = _Server(
         SERVER_INFO["name"],
         version=SERVER_INFO["version"],
-        on_list_tools=list_tools,
+        on_list_tools=_never,
         on_call_tool=_never,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
@@ -402,7 +332,7 @@ async def _listen(
         request_id=context.request_id, reason="shutting down", _meta=meta
     )
     await context.session.send_notification(CancelledNotification(params=over), context.request_id)
-    return enveloped(context, {"_meta": meta})
+    return enveloped(context.protocol_version, {"_meta": meta})
 
 
 def _delivered(asked: SubscriptionFilter) -> SubscriptionFilter:
@@ -414,19 +344,8 @@ def _delivered(asked: SubscriptionFilter) -> SubscriptionFilter:
     return SubscriptionFilter()
 
 
-def _call_params(
-    params: Mapping[str, Any] | None,
-) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
-    """Name, arguments and `_meta` of a tools/call, of the right types."""
-    given = params or {}
-    name, arguments, meta = given.get("name"), given.get("arguments"), given.get("_meta")
-    if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
-        raise MCPError(code=INVALID_PARAMS, message="expected a name and an object of arguments")
-    return name, arguments or {}, meta if isinstance(meta, Mapping) else {}
-
-
-async def _never(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> Any:
-    raise AssertionError("tools/call is answered by the middleware")
+async def _never(context: ServerRequestContext[Any, Any], params: Any) -> Any:
+    raise AssertionError("tools are answered by the middleware")
 
 
 async def _set_log_level(

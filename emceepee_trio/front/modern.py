@@ -44,13 +44,11 @@ from pydantic import ValidationError
 
 from .. import logs
 from ..config import OUR_NAME
-from ..errors import UnknownTool
 from ..model.events import SessionShared
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..tools.common.registry import Toolbox
 from ..waits.bell import Bell
 from ..waits.slices import in_slices
 from ..web.wire import (
@@ -65,7 +63,8 @@ from ..web.wire import (
     send_json,
     start_events,
 )
-from .address import view_of, workspace_of
+from .address import face_of, workspace_of
+from .faces.face import Face
 from .mcp import EXPECTED, Front, mcp_server
 from .progress import progress_note
 from .sessions import open_session
@@ -173,7 +172,7 @@ class _Workspace:
 @attrs.define(eq=False)
 class Modern:
     manager: SessionManager
-    views: Mapping[str, Toolbox]
+    faces: Mapping[str, Face]
     _workspaces: dict[str, _Workspace] = attrs.field(factory=dict, init=False)
     """By the name of their sessions."""
 
@@ -204,14 +203,14 @@ class Modern:
         if isinstance(route, InboundLadderRejection):
             _raise_if(route)
         assert isinstance(route, InboundModernRoute)
-        toolbox = view_of(scope, self.views)
-        _raise_if(_param_rejection(message, headers, toolbox))
+        face = face_of(scope, self.faces)
         name = workspace_of(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
+        _raise_if(_param_rejection(message, headers, face, session))
         exchange = _Exchange(message.id)
-        front = Front(session, self.manager, toolbox, session.draining, exchange.carry)
+        front = Front(session, self.manager, face, session.draining, exchange.carry)
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
@@ -219,7 +218,7 @@ class Modern:
 
         async def handle() -> None:
             if message.method == "tools/call":
-                said_of_it = await front.call(message, report, is_modern=True)
+                said_of_it = await front.call(message, report, route.protocol_version)
                 if isinstance(said_of_it, JSONRPCError):
                     exchange.settle(is_told=False)
                 exchange.finish(said_of_it)
@@ -351,14 +350,13 @@ def _raise_if(rejection: InboundLadderRejection | None) -> None:
 
 
 def _param_rejection(
-    message: JSONRPCRequest, headers: Headers, toolbox: Toolbox
+    message: JSONRPCRequest, headers: Headers, face: Face, session: Session
 ) -> InboundLadderRejection | None:
     params = message.params or {}
     arguments = params.get("arguments") or {}
     if message.method != "tools/call" or not isinstance(arguments, Mapping):
         return None
-    try:
-        schema = toolbox.get(str(params.get("name"))).schema
-    except UnknownTool:
+    schema = face.schema_of(session, str(params.get("name")))
+    if schema is None:
         return None
     return validate_mcp_param_headers(schema, arguments, headers)

@@ -45,13 +45,13 @@ from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
 from ..session.session import Session
-from ..tools import VIEWS
-from ..tools.common.registry import Toolbox
 from ..waits.bell import Bell
 from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
 from ..web.wire import answer, dump, id_of_one
+from .faces.face import Face
+from .faces.ours import FACES
 from .mcp import Front, mcp_server
 
 SESSION = "default"
@@ -119,7 +119,7 @@ async def serve_stdio(config: Config, state: Path | None = None, view: str = "to
                 begin(session.inner, wall, _until_over, nursery.cancel_scope)
                 limits = config.limits
                 measure = Measure(limits.body, limits.values)
-                await _serve(session, manager, VIEWS[view], measure, pipes)
+                await _serve(session, manager, FACES[view], measure, pipes)
                 nursery.cancel_scope.cancel("end of input")
             is_well = session is None or manager.get(SESSION) is session
     if pipes.trouble is not None:
@@ -172,11 +172,11 @@ class _Unanswered:
 async def _serve(
     session: Session,
     manager: SessionManager,
-    toolbox: Toolbox,
+    face: Face,
     measure: Measure,
     pipes: _Pipes,
 ) -> None:
-    front, unanswered = Front(session, manager, toolbox, session.draining), _Unanswered()
+    front, unanswered = Front(session, manager, face, session.draining), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:

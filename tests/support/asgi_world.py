@@ -20,11 +20,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import LATEST, Client, Exchange, Json
 from emceepee_trio.config import Config
+from emceepee_trio.front.faces.ours import FACES
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session import results
 from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.tools import VIEWS, questions
+from emceepee_trio.tools import questions
 from emceepee_trio.tools.common import search
 from emceepee_trio.tools.results import preview, reading
 from emceepee_trio.waits import disk, matching
@@ -133,7 +134,7 @@ async def _open_world(config: Config) -> AsyncGenerator[World]:
 @asynccontextmanager
 async def _opened(config: Config) -> AsyncGenerator[World]:
     async with open_sessions(config) as manager, trio.open_nursery() as nursery:
-        endpoint = McpEndpoint(manager, config, VIEWS)
+        endpoint = McpEndpoint(manager, config, FACES)
         world = World(endpoint, manager, nursery)
         mcp_server().add_request_handler("test/speak", _Speak, world._speak)
         yield world

@@ -33,9 +33,9 @@ from ...serving.asgi import Refused
 from ...session.events import Delivery
 from ...session.manager import SessionManager
 from ...session.session import Session
-from ...tools.common.registry import Toolbox
 from ...waits.firewall import Firewall, begin
 from ...web.wire import answer, crashed, dump
+from ..faces.face import Face
 from ..mcp import Front, mcp_server
 from ..progress import progress_note
 from .stream import Stream
@@ -191,7 +191,7 @@ class HandshakeConnection:
         report = partial(self._report, message.id)
         with trio.CancelScope() as scope:
             try:
-                said = await self.front.call(message, report, scope=scope)
+                said = await self.front.call(message, report, self.version, scope=scope)
             except trio.Cancelled:
                 if not scope.cancel_called:
                     self._refuse(message.id, CONNECTION_CLOSED, "Connection closed")
@@ -332,11 +332,11 @@ class HttpSession:
             self.connection.close()
         self.streams.finish(self.streams.standalone)
 
-    def connect(self, toolbox: Toolbox) -> HandshakeConnection:
-        """A new connection of the client, with these tools; an earlier one ends."""
+    def connect(self, face: Face) -> HandshakeConnection:
+        """A new connection of the client, with this face; an earlier one ends."""
         if self.connection is not None:
             self.connection.end()
-        front = Front(self.session, self.manager, toolbox)
+        front = Front(self.session, self.manager, face)
         self.connection = HandshakeConnection(front, self.streams)
         front.deliver = self.connection.carry
         self.connection.begin(self.session)

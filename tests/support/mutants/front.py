@@ -119,9 +119,9 @@ FRONT = (
     ),
     mutant(
         "events of a cancelled request are lost",
-        "front/mcp.py",
-        "            delivery.give_back()\n            await trio.sleep_forever()\n",
-        "            delivery.commit()\n            await trio.sleep_forever()\n",
+        "front/faces/ours.py",
+        "        delivery.give_back()\n        await trio.sleep_forever()\n",
+        "        delivery.commit()\n        await trio.sleep_forever()\n",
         "front/test_delivery_fates.py",
     ),
     mutant(

@@ -1,0 +1,91 @@
+"""What a face is, and what it is asked.
+
+A face answers the requests of a connection for what is behind it. What every connection answers
+alike (``ping``, the handshake itself, cancellations) is not its business: see ``front/mcp.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+import trio
+from mcp_types import RequestId
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from ...session.session import Session
+from ...tools.common.registry import Request
+from ..progress import Report
+
+if TYPE_CHECKING:
+    from ..mcp import Front
+
+Result = dict[str, Any]
+
+
+@attrs.define(eq=False)
+class InFlight:
+    """A request as the transport showed it, until it is answered."""
+
+    request: Request
+    cancelled: bool = False
+    scope: trio.CancelScope | None = None
+    """In which it is answered, where no dispatcher of the SDK has one for it."""
+
+
+@attrs.frozen
+class Incoming:
+    """A request of a client."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any]
+    version: str
+    """Of the protocol, that its client speaks."""
+    report: Report
+    """Tells its client of progress."""
+    entry: InFlight
+
+    @property
+    def is_modern(self) -> bool:
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        said = self.params.get("_meta")
+        return said if isinstance(said, Mapping) else {}
+
+    @property
+    def progress_token(self) -> str | int | None:
+        token = self.meta.get("progressToken")
+        is_one = isinstance(token, str | int) and not isinstance(token, bool)
+        return token if is_one else None
+
+
+class Face(Protocol):
+    """What a client is shown. Has no state of a connection: many have the same one."""
+
+    def at_once(self, method: str, version: str) -> str | None:
+        """The result, as it goes out, of a request without params that needs no thought."""
+        ...
+
+    async def greet(self, front: Front, said: Result, version: str) -> Result:
+        """What answers ``initialize`` or ``server/discover``, made of what the SDK *said* for us.
+
+        Raises:
+            MCPError: nobody can be greeted.
+        """
+        ...
+
+    async def answer(self, front: Front, asked: Incoming) -> Result | None:
+        """The finished result; None: what is the same in all views of ours.
+
+        Raises:
+            MCPError: the error that answers it.
+        """
+        ...
+
+    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+        """Of the arguments of that tool, if it is known."""
+        ...

@@ -1,0 +1,134 @@
+"""The views of our own tools: which of them are shown, how they are called and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp_types import CLIENT_INFO_META_KEY, INVALID_PARAMS, JSONRPCResponse
+from mcp_types.methods import serialize_server_result
+
+from ...errors import ToolError, UnknownTool
+from ...model.wire import dumps, loads
+from ...session.session import Session
+from ...tools import VIEWS
+from ...tools.common.registry import Tool, Toolbox
+from ...tools.common.response import Reply, finish
+from ...tools.results.preview import shown_error
+from ...waits.firewall import Firewall
+from ...web.wire import dump
+from ..lists import TTL_MS, enveloped
+from ..progress import Progress
+from .face import Incoming, Result
+
+if TYPE_CHECKING:
+    from ..mcp import Front
+
+
+@attrs.frozen(eq=False)
+class OurFace:
+    toolbox: Toolbox
+
+    def at_once(self, method: str, version: str) -> str | None:
+        return _tools_listed(self.toolbox, version) if method == "tools/list" else None
+
+    async def greet(self, front: Front, said: Result, version: str) -> Result:
+        return {**said, "instructions": self.toolbox.instructions(front.session)}
+
+    async def answer(self, front: Front, asked: Incoming) -> Result | None:
+        match asked.method:
+            case "tools/call":
+                return await call_tool(front, asked, self.toolbox)
+            case "tools/list":
+                listed: Result = loads(_tools_listed(self.toolbox, asked.version))
+                return listed
+        return None
+
+    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+        try:
+            return self.toolbox.get(tool).schema
+        except UnknownTool:
+            return None
+
+
+CACHED = {"ttlMs": TTL_MS, "cacheScope": "private"}
+
+FACES: Mapping[str, OurFace] = {name: OurFace(toolbox) for name, toolbox in VIEWS.items()}
+"""By the names of their views; the first is that of a URL that names none."""
+
+
+@cache
+def _tools_listed(toolbox: Toolbox, version: str) -> str:
+    """The result of tools/list as it goes out."""
+    tools = {"tools": [tool.to_json() for tool in toolbox.tools], **CACHED}
+    return dumps(serialize_server_result("tools/list", version, enveloped(version, tools)))
+
+
+async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
+    """The answer to a tools/call of a tool of ours."""
+    name, arguments = call_params(asked)
+    front.remember_client(asked.meta.get(CLIENT_INFO_META_KEY))
+    try:
+        tool = toolbox.get(name)
+    except UnknownTool as error:
+        raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+    reply = await _run_tool(front, tool, asked, arguments)
+    return await told(front, asked, reply)
+
+
+def call_params(asked: Incoming) -> tuple[str, Mapping[str, Any]]:
+    """Name and arguments of a tools/call, of the right types."""
+    name, arguments = asked.params.get("name"), asked.params.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
+        raise MCPError(code=INVALID_PARAMS, message="expected a name and an object of arguments")
+    return name, arguments or {}
+
+
+async def told(front: Front, asked: Incoming, reply: Reply) -> Result:
+    """The whole result, with the context blocks, whose delivery its transport now has."""
+    # No checkpoint from here to the return: the events are taken, and the response that
+    # carries them is as good as written, or they are given back.
+    ignored = asked.entry.request.ignored
+    result, delivery = finish(front.session, reply, ignored, front.client)
+    if asked.entry.cancelled:
+        # Whoever answers is about to learn it, and will write nothing.
+        delivery.give_back()
+        await trio.sleep_forever()
+    if delivery.is_empty:
+        delivery.commit()
+    else:
+        if reply.claim is None:
+            bare = enveloped(asked.version, reply.result)
+            delivery.without = lambda: dump(
+                JSONRPCResponse(jsonrpc="2.0", id=asked.id, result=bare)
+            )
+        front.deliver(asked.id, delivery)
+    return enveloped(asked.version, result)
+
+
+async def _run_tool(
+    front: Front, tool: Tool, asked: Incoming, arguments: Mapping[str, Any]
+) -> Reply:
+    request = asked.entry.request
+    request.answer_ms = front.client.answer_ms(front.session.config.limits)
+    request.shortens = not front.client.wants_whole
+    fields = {"session": front.session.id, "tool": tool.name}
+    try:
+        with (
+            Firewall("tool_crashed", None, (ToolError,), fields=fields) as wall,
+            front.session.while_open(),
+        ):
+            if (token := asked.progress_token) is None:
+                return await tool.call(request, arguments)
+            progress = Progress(asked.report, token, request.missing)
+            request.on_progress = progress.heard
+            return await progress.report_while(partial(tool.call, request, arguments))
+    except ToolError as error:
+        failure = error
+    else:
+        raise front.bug(wall)
+    return await shown_error(request, failure)
