@@ -119,18 +119,22 @@ class Client:
         *,
         on_progress: OnProgress | None = None,
         tool: Params | None = None,
+        capabilities: Params | None = None,
     ) -> dict[str, Any]:
         """Send, wait, and answer the backend's questions on the way.
 
         *tool* is the listed entry of a tool that is called; its schema may name arguments that
-        travel as headers too. Cancelling this sends the backend a cancellation.
+        travel as headers too. With *capabilities* a modern backend is asked in the name of a client
+        that has those: what it asks comes back as the result, and what *params* say of input and
+        of logging is the client's own. Cancelling this sends the backend a cancellation.
 
         Raises:
             MCPError: the backend's error, as it came, or that the connection is gone.
         """
-        result = await self._exchange(method, params, on_progress, tool)
+        result = await self._exchange(method, params, on_progress, tool, capabilities)
         again, pause, rounds = dict(params or {}), PAUSES[0], 0
-        while self.negotiated.is_modern and result.get("resultType") == "input_required":
+        answers = self.negotiated.is_modern and capabilities is None
+        while answers and result.get("resultType") == "input_required":
             rounds += 1
             if rounds > ROUNDS:
                 raise MCPError(
@@ -165,9 +169,10 @@ class Client:
         params: Params | None,
         on_progress: OnProgress | None,
         tool: Params | None,
+        capabilities: Params | None = None,
     ) -> dict[str, Any]:
         request_id = next(self._ids)
-        body, options = self._envelope(method, dict(params or {}), tool)
+        body, options = self._envelope(method, dict(params or {}), tool, capabilities)
         options["request_id"] = request_id
         if on_progress is not None:
             body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
@@ -231,15 +236,20 @@ class Client:
             await self._idle.wait()
 
     def _envelope(
-        self, method: str, params: dict[str, Any], tool: Params | None
+        self,
+        method: str,
+        params: dict[str, Any],
+        tool: Params | None,
+        capabilities: Params | None = None,
     ) -> tuple[dict[str, Any], CallOptions]:
         agreed = self.negotiated
         headers = {MCP_PROTOCOL_VERSION_HEADER: agreed.protocol_version}
         if agreed.is_modern:
+            logs = {LOG_LEVEL_META_KEY: self.log_level} if capabilities is None else {}
             params["_meta"] = {
-                LOG_LEVEL_META_KEY: self.log_level,
+                **logs,
                 **params.get("_meta", {}),
-                **modern_meta(agreed.protocol_version),
+                **modern_meta(agreed.protocol_version, capabilities),
             }
             try:
                 headers |= _copied(method, params, tool)
@@ -311,9 +321,9 @@ def _copied(method: str, params: Params, tool: Params | None) -> dict[str, str]:
     return headers
 
 
-def modern_meta(protocol_version: str) -> dict[str, Any]:
+def modern_meta(protocol_version: str, capabilities: Params | None = None) -> dict[str, Any]:
     return {
         PROTOCOL_VERSION_META_KEY: protocol_version,
         CLIENT_INFO_META_KEY: CLIENT_INFO,
-        CLIENT_CAPABILITIES_META_KEY: CAPABILITIES,
+        CLIENT_CAPABILITIES_META_KEY: CAPABILITIES if capabilities is None else capabilities,
     }

@@ -246,6 +246,30 @@ async def test_a_handshake_backend_may_use_the_modern_words_for_something_else()
             assert await it.call("echo") == {"resultType": "input_required", "content": []}
 
 
+async def test_a_modern_backend_is_asked_in_the_name_of_a_client_that_answers_for_itself() -> None:
+    wanted = {"resultType": "input_required", "inputRequests": {"q": {"method": "roots/list"}}}
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method == "tools/call":
+            await reply.json({"jsonrpc": "2.0", "id": request.message["id"], "result": wanted})
+        return request.method == "tools/call"
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer("modern", spoil=spoil)) as server,
+            running({"url": server.url}) as it,
+        ):
+            params = {"name": "echo", "inputResponses": {"early": {}}, "_meta": {"mine": 1}}
+            client = await it.backend.connection()
+            asked = client.request("tools/call", params, capabilities={"roots": {}})
+            assert await asked == wanted
+            (call,) = server.of("tools/call")
+    sent = call.message["params"]
+    assert sent["inputResponses"] == {"early": {}}
+    assert sent["_meta"].pop("mine") == 1
+    assert sent["_meta"] == module.modern_meta("2026-07-28", {"roots": {}})
+
+
 # -- cancelling ----------------------------------------------------------------------------------
 
 
