@@ -23,7 +23,7 @@ import trio
 from . import logs, systemd
 from .config import Config, ConfigError
 from .errors import EmceepeeError
-from .front.faces.ours import FACES
+from .front.faces.views import FACES
 from .front.http import McpEndpoint
 from .model.wire import timestamp
 from .serving.binds import Bind, Bound, listening

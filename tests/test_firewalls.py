@@ -415,7 +415,7 @@ PLANTS = [
     Plant(calls, "weigh", a_task, "call_crashed"),
     Plant(calls.Calls, "begin", a_request_for_a_call, "tool_crashed"),
     Plant(ours, "finish", a_request, "request_crashed"),
-    Plant(ours, "_run_tool", a_request, "request_crashed"),
+    Plant(ours, "run_tool", a_request, "request_crashed"),
     Plant(lists, "enveloped", another_request, "request_crashed"),
     Plant(clients, "answer", another_request, "client_connection_crashed"),
     Plant(activity, "_report", a_wait, "request_crashed"),

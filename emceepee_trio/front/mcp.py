@@ -25,6 +25,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -93,6 +94,8 @@ class Front:
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    """What it can, if it has initialized; one of the modern era says so with each request."""
     _is_greeted: bool = attrs.field(default=False, init=False)
     """It has initialized, as one of the handshake era has to."""
     _in_flight: dict[str | int, InFlight] = attrs.field(factory=dict, init=False)
@@ -171,6 +174,7 @@ class Front:
                     return await call_next(context) if answered is None else answered
                 if context.method == "initialize":
                     self.remember_client((context.params or {}).get("clientInfo"))
+                    self.capabilities = (context.params or {}).get("capabilities") or {}
                 said = dump_of(await call_next(context))
                 result = await self.face.greet(self, said, context.protocol_version)
                 self._is_greeted = True
@@ -247,6 +251,13 @@ class Front:
         if isinstance(info, Mapping) and isinstance(info.get("name"), str):
             self.session.client_name = info["name"][:100]
             self.client = known(info["name"])
+
+    def declares(self, asked: Incoming, extension: str) -> bool:
+        """Whether its client says that it knows that extension."""
+        meta = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
+        said = meta if asked.is_modern and isinstance(meta, Mapping) else self.capabilities
+        extensions = said.get("extensions")
+        return isinstance(extensions, Mapping) and extension in extensions
 
     @staticmethod
     def bug(wall: Firewall) -> MCPError:

@@ -51,7 +51,7 @@ from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
 from ..web.wire import answer, dump, id_of_one
 from .faces.face import Face
-from .faces.ours import FACES
+from .faces.views import FACES
 from .mcp import Front, mcp_server
 
 SESSION = "default"

@@ -6,6 +6,6 @@ which `instructions`, that a client reads before it sees any. What tools are mad
 
 from __future__ import annotations
 
-from .views import TOOLBOX, VIEWS
+from .views import BESIDE, TOOLBOX, VIEWS
 
-__all__ = ["TOOLBOX", "VIEWS"]
+__all__ = ["BESIDE", "TOOLBOX", "VIEWS"]

@@ -53,7 +53,7 @@ class ExecuteTool:
     hint="call run a tool of any MCP server",
 )
 async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
-    return await _execute(request, asked)
+    return await execute(request, asked)
 
 
 @frozen
@@ -71,12 +71,13 @@ class CallRead:
     {**READS, **CALLS},
 )
 async def call_read(request: Request, asked: CallRead) -> Reply:
-    return await _execute(request, asked, only_reads=True)
+    return await execute(request, asked, only_reads=True)
 
 
-async def _execute(
+async def execute(
     request: Request, asked: ExecuteTool | CallRead, *, only_reads: bool = False
 ) -> Reply:
+    """A call of a tool of a server, whatever its client calls that."""
     session, limits = request.session, request.session.config.limits
     backend = session.backend(asked.server)
     if not backend.catalog.allows(asked.tool):

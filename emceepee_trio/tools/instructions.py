@@ -37,6 +37,17 @@ Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you ar
 4. An error says what to do next. Where it says list_tools, search will do.
 """
 
+NATIVE = """\
+emceepee connects you to any number of MCP servers. Tools of theirs are called SERVER__TOOL here.
+1. Not all may be listed: list_tools finds the others, by words too (query), and execute_tool \
+calls one. list_servers shows what is there, add_server connects another.
+2. A slow call becomes a task. await_activity waits for everything at once: tasks that end, \
+questions of servers, notifications. Then get_task_result fetches the result.
+3. Servers may ask while they work: pending_client_action in a response, or an event, says so. \
+Answer with respond_to_elicitation (ask the user) or respond_to_sampling (you are the model).
+4. An error says what to do next; get_server_status tells why a server misbehaves.
+"""
+
 CODE = """\
 emceepee connects you to any number of MCP servers by way of Python.
 1. codemode_search finds tools, resources and prompts of all servers by words; with stubs=true \

@@ -35,7 +35,7 @@ class GetPrompt:
 @tool("Render a prompt.", GetPrompt, READS, waits=True)
 async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     backend = request.session.backend(asked.server)
-    _check_shown(backend, asked.name)
+    check_prompt_shown(backend, asked.name)
     params = {"name": asked.name, "arguments": asked.arguments}
     result = await ask(request, backend, "prompts/get", params)
     if (preview := await shown_json(request, asked.server, result)) is not None:
@@ -43,7 +43,8 @@ async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     return attrs.evolve(json_reply(result), of=asked.server)
 
 
-def _check_shown(backend: Backend, prompt: str) -> None:
+def check_prompt_shown(backend: Backend, prompt: str) -> None:
+    """Raises `NotFound` of a prompt that is as if missing."""
     if backend.catalog.hides_prompt(prompt):
         raise NotFound(
             f"server {backend.server.name!r} has no prompt {prompt!r}; list_prompts shows what it "
@@ -89,7 +90,7 @@ class Complete:
 async def complete(request: Request, asked: Complete) -> Reply:
     backend = request.session.backend(asked.server)
     if asked.ref.prompt is not None:
-        _check_shown(backend, asked.ref.prompt)
+        check_prompt_shown(backend, asked.ref.prompt)
     ref = (
         {"type": "ref/prompt", "name": asked.ref.prompt}
         if asked.ref.prompt is not None

@@ -87,7 +87,7 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
         result = read_ours(asked.uri)
     else:
         backend = request.session.backend(asked.server)
-        _check_shown(backend, asked.uri)
+        check_shown(backend, asked.uri)
         result = await ask(request, backend, "resources/read", {"uri": asked.uri})
     contents = result.get("contents")
     blocks = [
@@ -100,7 +100,8 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     return Reply(await shown(request, asked.server, reply), of=asked.server)
 
 
-def _check_shown(backend: Backend, uri: str) -> None:
+def check_shown(backend: Backend, uri: str) -> None:
+    """Raises `NotFound` of a resource that is as if missing."""
     if backend.catalog.hides_resource(uri):
         raise NotFound(
             f"server {backend.server.name!r} has no resource {uri!r}; list_resources shows what "
@@ -115,22 +116,32 @@ def _check_shown(backend: Backend, uri: str) -> None:
     waits=True,
 )
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
-    backend = _foreign(request, asked.server)
-    _check_shown(backend, asked.uri)
-    if asked.uri not in backend.preferences.subscriptions:
-        if len(backend.preferences.subscriptions) >= MAX_SUBSCRIPTIONS:
-            raise LimitReached(
-                f"{MAX_SUBSCRIPTIONS} resources of server {asked.server!r} are followed in this "
-                "session; unsubscribe_resource from some of them first"
-            )
-        # Remembered first, so that a connection made meanwhile restores it.
-        backend.preferences.subscriptions.add(asked.uri)
-        try:
-            await _follow(request, backend, "resources/subscribe", asked.uri)
-        except BaseException:
-            backend.preferences.subscriptions.discard(asked.uri)
-            raise
+    await follow(request, _foreign(request, asked.server), asked.uri)
     return json_reply({"subscribed": asked.uri})
+
+
+async def follow(request: Request, backend: Backend, uri: str) -> None:
+    """From now on the session is told when it changes.
+
+    Raises:
+        ToolError: it is not.
+    """
+    check_shown(backend, uri)
+    subscriptions = backend.preferences.subscriptions
+    if uri in subscriptions:
+        return
+    if len(subscriptions) >= MAX_SUBSCRIPTIONS:
+        raise LimitReached(
+            f"{MAX_SUBSCRIPTIONS} resources of server {backend.server.name!r} are followed in this "
+            "session; unsubscribe_resource from some of them first"
+        )
+    # Remembered first, so that a connection made meanwhile restores it.
+    subscriptions.add(uri)
+    try:
+        await _follow(request, backend, "resources/subscribe", uri)
+    except BaseException:
+        subscriptions.discard(uri)
+        raise
 
 
 @tool("Undo subscribe_resource.", Resource, ACTS, waits=True)
@@ -138,10 +149,15 @@ async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
     if asked.uri not in backend.preferences.subscriptions:
         raise NotFound(f"{asked.uri!r} of server {asked.server!r} is not subscribed")
-    backend.preferences.subscriptions.discard(asked.uri)
-    if backend.client is not None:
-        await _follow(request, backend, "resources/unsubscribe", asked.uri)
+    await unfollow(request, backend, asked.uri)
     return json_reply({"unsubscribed": asked.uri})
+
+
+async def unfollow(request: Request, backend: Backend, uri: str) -> None:
+    """The session is told of it no more. Raises `ToolError` if the server could not be."""
+    backend.preferences.subscriptions.discard(uri)
+    if backend.client is not None:
+        await _follow(request, backend, "resources/unsubscribe", uri)
 
 
 def _foreign(request: Request, server: str) -> Backend:

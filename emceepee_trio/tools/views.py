@@ -12,7 +12,7 @@ import attrs
 
 from . import code, execution, finding, prompts, questions, resources, search, servers, tasks
 from .common.registry import LOADED, Tool, Toolbox
-from .instructions import CODE, CORE, TOOLS, instructions
+from .instructions import CODE, CORE, NATIVE, TOOLS, instructions
 from .news import activity, inbox, timers
 from .results import reading
 
@@ -63,3 +63,22 @@ VIEWS: Mapping[str, Toolbox] = {
     ),
     "code": _view(CODE, search.codemode_search, code.codemode_execute, *_WAITING),
 }
+
+BESIDE = _view(
+    NATIVE,
+    finding.list_tools,
+    execution.execute_tool,
+    servers.list_servers,
+    servers.add_server,
+    servers.remove_server,
+    servers.reconnect_server,
+    servers.get_server_status,
+    activity.await_activity,
+    tasks.list_tasks,
+    tasks.get_task_result,
+    tasks.cancel_task,
+    questions.respond_to_elicitation,
+    questions.respond_to_sampling,
+    reading.read_result,
+)
+"""What stands beside the tools of servers, where those have names of their own."""

@@ -191,6 +191,7 @@ class Client:
     principal: str = "local"
     session: str | None = attrs.field(default=None, init=False)
     version: str = attrs.field(default=LATEST, init=False)
+    capabilities: Json = attrs.field(factory=dict, init=False)
     ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def open(
@@ -243,7 +244,8 @@ class Client:
     ) -> Exchange:
         """Shake hands; with a header that names a session, join it again."""
         sent: Json = {"mcp-session-id": None, "mcp-protocol-version": None} | headers
-        hello = request(next(self.ids), "initialize", protocolVersion=version, **HELLO)
+        said = {**HELLO, "capabilities": self.capabilities}
+        hello = request(next(self.ids), "initialize", protocolVersion=version, **said)
         exchange = await self.post(hello, query, **sent).complete()
         if exchange.status == 200:
             self.session = exchange.headers["mcp-session-id"]

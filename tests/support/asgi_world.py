@@ -20,7 +20,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import LATEST, Client, Exchange, Json
 from emceepee_trio.config import Config
-from emceepee_trio.front.faces.ours import FACES
+from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session import results

@@ -33,6 +33,11 @@ def raw(*flags: str | float | os.PathLike[str]) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(script), *map(str, flags)]}
 
 
+def app() -> dict[str, Any]:
+    """The server with something to show, of ``app_server.py``."""
+    return {"command": sys.executable, "args": ["-S", str(HERE / "app_server.py")]}
+
+
 async def until(seen: Callable[[], object]) -> None:
     """Wait until something can be seen that another process does, such as to a file.
 

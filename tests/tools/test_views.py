@@ -12,6 +12,7 @@ from asgi_client import Json
 from asgi_world import open_world
 from emceepee_lines import open_pipes
 from emceepee_trio.commands.common.options import VIEWS as NAMES
+from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.tools import TOOLBOX, VIEWS
 from served import serve
 
@@ -26,7 +27,7 @@ def shown(view: str) -> list[Json]:
 
 
 def test_each_name_of_a_view_is_known_everywhere() -> None:
-    assert tuple(VIEWS) == NAMES
+    assert tuple(FACES) == NAMES
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -80,7 +81,7 @@ async def test_a_view_that_there_is_not_is_refused_with_those_there_are(query: s
             for refused in (await world.client().initialize(query=query), modern):
                 status, error = await refused.error()
                 assert (status, error["code"]) == (400, -32602)
-                assert f"there are {', '.join(VIEWS)}" in error["message"]
+                assert f"there are {', '.join(FACES)}" in error["message"]
 
 
 async def test_another_view_may_join_the_same_session() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 HOST, PORT = "127.0.0.1", 8080
 """Where a daemon listens that is told nothing."""
 
-VIEWS = ("tools", "core", "code")
+VIEWS = ("tools", "core", "code", "native")
 """Which of our tools a client is shown; the first if nothing is said."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,7 @@ from mcp_types.methods import serialize_server_result
 from ...errors import ToolError, UnknownTool
 from ...model.wire import dumps, loads
 from ...session.session import Session
-from ...tools import VIEWS
-from ...tools.common.registry import Tool, Toolbox
+from ...tools.common.registry import Request, Toolbox
 from ...tools.common.response import Reply, finish
 from ...tools.results.preview import shown_error
 from ...waits.firewall import Firewall
@@ -57,9 +56,6 @@ class OurFace:
 
 CACHED = {"ttlMs": TTL_MS, "cacheScope": "private"}
 
-FACES: Mapping[str, OurFace] = {name: OurFace(toolbox) for name, toolbox in VIEWS.items()}
-"""By the names of their views; the first is that of a URL that names none."""
-
 
 @cache
 def _tools_listed(toolbox: Toolbox, version: str) -> str:
@@ -76,8 +72,8 @@ async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
         tool = toolbox.get(name)
     except UnknownTool as error:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
-    reply = await _run_tool(front, tool, asked, arguments)
-    return await told(front, asked, reply)
+    work = partial(tool.call, arguments=arguments)
+    return await told(front, asked, await run_tool(front, name, asked, work))
 
 
 def call_params(asked: Incoming) -> tuple[str, Mapping[str, Any]]:
@@ -110,23 +106,24 @@ async def told(front: Front, asked: Incoming, reply: Reply) -> Result:
     return enveloped(asked.version, result)
 
 
-async def _run_tool(
-    front: Front, tool: Tool, asked: Incoming, arguments: Mapping[str, Any]
+async def run_tool(
+    front: Front, name: str, asked: Incoming, work: Callable[[Request], Awaitable[Reply]]
 ) -> Reply:
+    """What the *work* of a tool of that name comes to, or why it came to nothing."""
     request = asked.entry.request
     request.answer_ms = front.client.answer_ms(front.session.config.limits)
     request.shortens = not front.client.wants_whole
-    fields = {"session": front.session.id, "tool": tool.name}
+    fields = {"session": front.session.id, "tool": name}
     try:
         with (
-            Firewall("tool_crashed", None, (ToolError,), fields=fields) as wall,
+            Firewall("tool_crashed", None, (ToolError, MCPError), fields=fields) as wall,
             front.session.while_open(),
         ):
             if (token := asked.progress_token) is None:
-                return await tool.call(request, arguments)
+                return await work(request)
             progress = Progress(asked.report, token, request.missing)
             request.on_progress = progress.heard
-            return await progress.report_while(partial(tool.call, request, arguments))
+            return await progress.report_while(partial(work, request))
     except ToolError as error:
         failure = error
     else:

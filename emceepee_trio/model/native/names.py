@@ -38,6 +38,12 @@ def plain_name(server: str, native: str, most: int) -> str | None:
     return name if native_name(server, name, most) == native else None
 
 
+def may_be_of(server: str, native: str, most: int) -> bool:
+    """Whether something of *server* could be called so."""
+    beginning = _FOREIGN.sub("_", f"{server}{SEPARATOR}")
+    return native.startswith(beginning[: most - DIGITS - 1])
+
+
 def digest(*texts: str) -> str:
     # No name has a NUL in it, and what has one is told apart by the other text.
     joined = "\0".join(texts)

@@ -17,12 +17,12 @@ _IN_META = ("ui/resourceUri", "openai/outputTemplate")
 """Before it was ``ui.resourceUri``, and what ChatGPT calls it."""
 
 
-def in_entry(entry: Mapping[str, Any], rewrite: Rewrite) -> Mapping[str, Any]:
+def in_entry(entry: dict[str, Any], rewrite: Rewrite) -> dict[str, Any]:
     """Of any list, or a piece of a resource: its own URI, and those of what shows it."""
     return _put(entry, {**_texts(entry, _IN_ENTRY, rewrite), **_meta(entry, rewrite)})
 
 
-def in_result(result: Mapping[str, Any], rewrite: Rewrite) -> Steps[Mapping[str, Any]]:
+def in_result(result: dict[str, Any], rewrite: Rewrite) -> Steps[dict[str, Any]]:
     """What a call, a resource or a prompt has come to."""
     changes = dict(_meta(result, rewrite))
     if isinstance(content := result.get("content"), list):
@@ -38,13 +38,13 @@ def in_result(result: Mapping[str, Any], rewrite: Rewrite) -> Steps[Mapping[str,
     return _put(result, changes)
 
 
-def in_update(params: Mapping[str, Any], rewrite: Rewrite) -> Mapping[str, Any]:
+def in_update(params: dict[str, Any], rewrite: Rewrite) -> dict[str, Any]:
     """What is told of a resource that has changed."""
     return _put(params, _texts(params, ("uri",), rewrite))
 
 
 def _in_message(message: Any, rewrite: Rewrite) -> Steps[Any]:
-    if not isinstance(message, Mapping) or "content" not in message:
+    if not isinstance(message, dict) or "content" not in message:
         return message
     content = message["content"]
     if isinstance(content, list):
@@ -56,7 +56,7 @@ def _each(items: list[Any], rewrite: Rewrite) -> Steps[list[Any]]:
     found = []
     for item in items:
         yield
-        found.append(in_entry(item, rewrite) if isinstance(item, Mapping) else item)
+        found.append(in_entry(item, rewrite) if isinstance(item, dict) else item)
     return found
 
 
@@ -69,13 +69,13 @@ def _in_blocks(blocks: list[Any], rewrite: Rewrite) -> Steps[list[Any]]:
 
 
 def _in_block(block: Any, rewrite: Rewrite) -> Steps[Any]:
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return block
     changes = dict(_meta(block, rewrite))
     match block:
         case {"type": "resource_link"}:
             changes |= _texts(block, ("uri",), rewrite)
-        case {"type": "resource", "resource": Mapping() as resource}:
+        case {"type": "resource", "resource": dict() as resource}:
             changes["resource"] = in_entry(resource, rewrite)
         case {"type": "tool_result", "content": list() as content}:
             changes["content"] = yield from _in_blocks(content, rewrite)
@@ -84,7 +84,7 @@ def _in_block(block: Any, rewrite: Rewrite) -> Steps[Any]:
 
 def _meta(holder: Mapping[str, Any], rewrite: Rewrite) -> Mapping[str, Any]:
     meta = holder.get("_meta")
-    if not isinstance(meta, Mapping):
+    if not isinstance(meta, dict):
         return {}
     changes = _texts(meta, _IN_META, rewrite)
     if isinstance(ui := meta.get("ui"), Mapping) and (
@@ -98,5 +98,5 @@ def _texts(holder: Mapping[str, Any], keys: tuple[str, ...], rewrite: Rewrite) -
     return {key: rewrite(holder[key]) for key in keys if isinstance(holder.get(key), str)}
 
 
-def _put(holder: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _put(holder: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     return {**holder, **changes} if changes else holder

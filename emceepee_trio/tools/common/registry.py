@@ -51,6 +51,8 @@ class Request:
     """The call of the script that makes it, which waits as long as that does."""
     shortens: bool = True
     """Long answers of servers are kept, and shown as previews; else they are passed on whole."""
+    is_native: bool = False
+    """Its client knows resources of servers by URIs that say whose they are: see `model/native`."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
     """Arguments that nobody knows; the answer says that they meant nothing."""
     _backend: Backend | None = attrs.field(default=None, init=False)
@@ -196,6 +198,9 @@ class Toolbox:
     @_by_name.default
     def _find(self) -> Mapping[str, Tool]:
         return {tool.name: tool for tool in (*self.unlisted, *self.tools)}
+
+    def find(self, name: str) -> Tool | None:
+        return self._by_name.get(name)
 
     def get(self, name: str) -> Tool:
         """Raises `UnknownTool` if there is none of that name."""

@@ -23,6 +23,8 @@ from ...model.json.intake import Measure, Unfit, read
 from ...model.json.shape import Elements, first_of, shape
 from ...model.json.spelling import pieces_of
 from ...model.json.weight import is_more_than
+from ...model.native.places import in_result
+from ...model.native.uris import native_uri
 from ...model.wire import dumps, loads
 from ...session.kept import PIECE, Kept, decoded_pieces, text_pieces
 from ...session.results import Results
@@ -64,6 +66,8 @@ def inline_bytes(request: Request, server: str) -> int:
 
 async def shown(request: Request, server: str, result: Result) -> Result:
     """A *result* of that server as its client sees it, whole or with previews."""
+    if request.is_native:
+        result = await native_result(server, result)
     most = inline_bytes(request, server)
     content, structured = result.get("content"), result.get("structuredContent")
     blocks = content if isinstance(content, list) else []
@@ -77,6 +81,12 @@ async def shown(request: Request, server: str, result: Result) -> Result:
         why = error.strerror or str(error)
         logs.write("warn", "result_not_kept", session=request.session.id, error=why)
         return result
+
+
+async def native_result(server: str, result: Result) -> Result:
+    """The same with URIs that say whose they are."""
+    async with Turns() as turns:
+        return await turns.through(in_result(result, partial(native_uri, server)))
 
 
 async def shown_json(request: Request, server: str, value: Any) -> Result | None:

@@ -1,0 +1,27 @@
+"""What a client of the protocol is told in the place of a result: its codes, with ours beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+
+from ....errors import NotFound, ToolError
+from ....tools.common.asking import RESOURCE_NOT_FOUND
+
+
+def as_answer(error: ToolError, method: str, *, is_modern: bool) -> MCPError:
+    """What a server answered, as it did, but for what the eras call differently; else why it has
+    not answered."""
+    details: Mapping[str, Any] = error.details or {}
+    code, message = details.get("code"), details.get("message")
+    missing = RESOURCE_NOT_FOUND if method == "resources/read" and not is_modern else INVALID_PARAMS
+    if type(code) is int and isinstance(message, str):
+        if isinstance(error, NotFound):
+            code = missing
+        return MCPError(code=code, message=message, data=details.get("data"))
+    code = missing if isinstance(error, NotFound) else INTERNAL_ERROR
+    data = {"code": error.code, **({"details": dict(details)} if details else {})}
+    return MCPError(code=code, message=error.message, data=data)
