@@ -12,7 +12,7 @@ from ..model.json.fields import fields_of
 from ..model.json.problems import bounds
 from ..model.json.schema import arms, is_list, is_literal, is_mapping, is_union, item_type
 from .policy import AllowedProgram, Policy
-from .server import Reconnect, Retry, Server, ServerNative, ServerResults
+from .server import Reconnect, Retry, Server, ServerNative, ServerRelay, ServerResults
 from .settings import (
     Codemode,
     Config,
@@ -21,6 +21,7 @@ from .settings import (
     Http,
     Limits,
     NativeSettings,
+    RelaySettings,
     ResultSettings,
 )
 
@@ -32,9 +33,11 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("reconnect", Reconnect),
     ("results of a server", ServerResults),
     ("native of a server", ServerNative),
+    ("relay of a server", ServerRelay),
     ("limits", Limits),
     ("results", ResultSettings),
     ("native", NativeSettings),
+    ("relay", RelaySettings),
     ("health", Health),
     ("codemode", Codemode),
     ("http", Http),

@@ -61,6 +61,8 @@ VARIABLES = Pattern(r"[A-Za-z0-9_()*?\[\]!-]+", "the name of a variable, or a gl
 """As Windows has them, too."""
 
 
+RelayTo: TypeAlias = Literal["auto", "tools"]
+
 Start: TypeAlias = Literal["auto", "eager", "lazy"]
 STARTS = Doc(
     "When a session connects: ``eager``: as it begins; ``lazy``: when it first needs the server; "
@@ -125,6 +127,16 @@ class ServerNative:
 
     def problems(self) -> Iterator[Problem]:
         yield from _too_many_globs("tools", self.tools)
+
+
+@frozen
+class ServerRelay:
+    """Questions of this server to clients that can answer them by themselves."""
+
+    elicitation: Annotated[
+        RelayTo | None, Doc("``auto`` or ``tools``; as for all, if not given.")
+    ] = None
+    sampling: Annotated[RelayTo | None, Doc("``auto`` or ``tools``; likewise.")] = None
 
 
 @frozen
@@ -198,6 +210,9 @@ class Server:
     results: Annotated[
         ServerResults, Doc("Which of its answers are shown whole: see `results of a server`_.")
     ] = attrs.field(factory=ServerResults)
+    relay: Annotated[
+        ServerRelay, Doc("Which of its questions clients are asked: see `relay of a server`_.")
+    ] = attrs.field(factory=ServerRelay)
     native: Annotated[
         ServerNative, Doc("Which of its tools are listed first: see `native of a server`_.")
     ] = attrs.field(factory=ServerNative)

@@ -28,7 +28,17 @@ from .bounds import (
 )
 from .policy import Policy
 from .roots import Roots, roots_problems
-from .server import FEW, IDLE_STOPS, NAME, STARTS, VARIABLES, Server, Start, inheritance_problems
+from .server import (
+    FEW,
+    IDLE_STOPS,
+    NAME,
+    STARTS,
+    VARIABLES,
+    RelayTo,
+    Server,
+    Start,
+    inheritance_problems,
+)
 
 OWN = "token"
 """Taken: the principal of the one token that the daemon was started with, or minted."""
@@ -241,6 +251,19 @@ def with_defaults(
     return attrs.evolve(server, **changes)
 
 
+@frozen
+class RelaySettings:
+    """Questions of servers to clients that can answer them by themselves."""
+
+    elicitation: Annotated[
+        RelayTo,
+        Doc("``auto``: a client with dialogs of its own is asked; ``tools``: none is."),
+    ] = "auto"
+    sampling: Annotated[
+        RelayTo, Doc("``auto``: a client that can sample by itself is asked; ``tools``: none is.")
+    ] = "auto"
+
+
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
 
@@ -288,6 +311,7 @@ class Config:
         attrs.field(factory=Defaults)
     )
     results: ResultSettings = attrs.field(factory=ResultSettings)
+    relay: RelaySettings = attrs.field(factory=RelaySettings)
     native: NativeSettings = attrs.field(factory=NativeSettings)
 
     def problems(self) -> Iterator[Problem]:

@@ -59,6 +59,8 @@ class ElicitationRequest:
     params: Mapping[str, Json] | None
     too_large: bool | None = None
     """To be told as an event; get_elicitations has it."""
+    relayed: bool | None = None
+    """The client itself is asked: nobody shall answer for it."""
 
 
 @attrs.frozen
@@ -67,6 +69,8 @@ class SamplingRequest:
     params: Mapping[str, Json] | None
     too_large: bool | None = None
     """As above; get_sampling_requests has it."""
+    relayed: bool | None = None
+    """As above."""
 
 
 Lapse = Literal["timeout", "server_disconnected", "server_removed", "server_reconnected"]

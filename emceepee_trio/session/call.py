@@ -99,6 +99,11 @@ class Call:
         """Those that somebody has to answer before it can go on."""
         return [question for question in self.questions if question.is_open]
 
+    @property
+    def needs_answers(self) -> bool:
+        """Whether some of those are for the tools alone."""
+        return any(not question.is_relayed for question in self.open_questions)
+
     def tell(self) -> None:
         """Wake who waits for it."""
         self.news.ring()

@@ -148,14 +148,15 @@ class Calls:
     async def wait(self, call: Call, patience: float) -> Result | Task:
         """What a request does: the result, or the task that the call has become.
 
-        A question ends the wait, because it is the one who waits that has to answer.
+        A question ends the wait, because it is the one who waits that has to answer; unless its
+        client is asked itself meanwhile.
 
         Raises:
             ToolError: the call failed, or may not become a task.
         """
         try:
             with trio.move_on_after(patience):
-                while not (call.slot.is_settled or (call.open_questions and self._has_room(call))):
+                while not (call.slot.is_settled or (call.needs_answers and self._has_room(call))):
                     await call.news.wait()
         except trio.Cancelled:
             # promote() may have been first: then the client has only stopped waiting.
@@ -198,9 +199,16 @@ class Calls:
             concerned = [call for call in (self._calls.get(question.call),) if call is not None]
         # Who waits for a script is who can answer what its calls are asked.
         concerned += {c.within.id: c.within for c in concerned if c.within is not None}.values()
+
+        def tell() -> None:
+            for call in concerned:
+                call.tell()
+
+        question.concerns = [call.id for call in concerned]
+        question.tell = tell
         for call in concerned:
             call.questions.append(question)
-            call.tell()
+        tell()
         try:
             yield
         finally:

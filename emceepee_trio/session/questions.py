@@ -2,14 +2,16 @@
 
 Each question is parked in the task that asks, which also carries its deadline; there is no
 sweeper for open ones. `_close` is the only end: it settles the slot first, so an answer in the
-deadline's own tick is either accepted or too late, never both.
+deadline's own tick is either accepted or too late, never both. Whether the client itself is asked
+meanwhile, and what it says, is for `relay.py`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Literal
 
 import attrs
@@ -26,11 +28,13 @@ from ..journal import Journal
 from ..model import events, facts
 from ..model.events import Happening
 from ..model.facts import Closing
-from ..model.forms import UnusableForm, filled, mismatches
-from ..model.json.intake import Steps
+from ..model.forms import UnusableForm, filled, has_patterns, mismatches
+from ..model.json.intake import Steps, finished
 from ..model.json.weight import weigh
 from ..model.states import ELICITATION, SAMPLING, QuestionState, step
 from ..model.wire import timestamp
+from ..waits.matching import in_thread
+from ..waits.slices import in_slices
 from ..waits.slot import Slot
 
 Kind = Literal["elicitation", "sampling"]
@@ -55,6 +59,12 @@ class Question:
     """On trio's clock."""
     size: int = 0
     """About as many bytes as its params have."""
+    concerns: Sequence[str] = ()
+    """Ids of the calls that may wait for it, oldest first."""
+    tell: Callable[[], object] = lambda: None
+    """Wakes who waits for those."""
+    is_relayed: bool = attrs.field(default=False, init=False)
+    """The client itself has been asked, and has not refused."""
     slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
 
     @property
@@ -68,7 +78,7 @@ class Question:
 
     def brief(self) -> dict[str, Any]:
         """As it stands in every response while it is open."""
-        short: dict[str, Any] = {"requestId": self.id, "server": self.server}
+        short = self.reference()
         if self.kind == "elicitation":
             short |= {"message": self.params.get("message"), "mode": self.mode}
             short |= {k: self.params[k] for k in ("requestedSchema", "url") if k in self.params}
@@ -76,7 +86,12 @@ class Question:
 
     def reference(self) -> dict[str, Any]:
         """As it stands where it is told elsewhere."""
-        return {"requestId": self.id, "server": self.server}
+        return {"requestId": self.id, "server": self.server, **self.mark}
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Of one that nobody shall answer for the client, who is asked."""
+        return {"relayed": True} if self.is_relayed else {}
 
     def name(self) -> dict[str, Any]:
         """As it stands there if it is too large for that."""
@@ -84,7 +99,7 @@ class Question:
 
     def whole(self) -> dict[str, Any]:
         """As get_elicitations and get_sampling_requests list it."""
-        shown = {"requestId": self.id, "server": self.server, "timestamp": self.timestamp}
+        shown = {**self.reference(), "timestamp": self.timestamp}
         if self.kind == "sampling":
             return {**shown, "params": dict(self.params)}
         extras = ("requestedSchema", "url", "elicitationId")
@@ -109,6 +124,10 @@ class Questions:
     heard: Callable[[Question], AbstractContextManager[object]] = lambda question: nullcontext()
     """Entered when the client hears of one, left when that is closed, or its server gone."""
     journal: Journal = attrs.field(factory=Journal)
+    relay: Callable[[Question, Questions], AbstractContextManager[object]] = (
+        lambda question, questions: nullcontext()
+    )
+    """Entered behind that, so that it knows what it may be for."""
     _open: dict[str, Question] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     """Of those."""
@@ -155,18 +174,8 @@ class Questions:
             facts.QuestionOpened, self.session_id, question.id, kind, server, question.call, size
         )
         try:
-            asked = events.ElicitationRequest if kind == "elicitation" else events.SamplingRequest
-            told = (params, None) if size < MAX_DELIVERY_BYTES else (None, True)
-            if not self.publish(server, asked(question.id, *told)):
-                self._unheard(question)
-                return question.slot.peek()
-            self.journal.note(facts.QuestionTold, self.session_id, question.id, kind, server)
-            with self.heard(question):
-                with trio.move_on_after(self.limits.question_timeout_ms / 1000):
-                    await question.slot.wait()
-                # No checkpoint from here to the return: whoever was told that it counts, counts.
-                self._expire(question, "timeout")
-                return question.slot.peek()
+            with self.heard(question), self.relay(question, self):
+                return await self._answered(question)
         finally:
             # Synchronous, because this also runs while being cancelled. No-ops otherwise.
             try:
@@ -175,6 +184,48 @@ class Questions:
             finally:
                 # Every response shows the open ones: whatever happens, it is none of them.
                 self._unheard(question)
+
+    async def _answered(self, question: Question) -> dict[str, Any]:
+        if not self._publish(question):
+            self._unheard(question)
+            return question.slot.peek()
+        told = facts.QuestionTold
+        self.journal.note(told, self.session_id, question.id, question.kind, question.server)
+        with trio.move_on_after(self.limits.question_timeout_ms / 1000):
+            await question.slot.wait()
+        # No checkpoint from here to the return: whoever was told that it counts, counts.
+        self._expire(question, "timeout")
+        return question.slot.peek()
+
+    def _publish(self, question: Question) -> bool:
+        is_form = question.kind == "elicitation"
+        asked = events.ElicitationRequest if is_form else events.SamplingRequest
+        is_large = question.size >= MAX_DELIVERY_BYTES
+        told = asked(
+            question.id,
+            None if is_large else question.params,
+            is_large or None,
+            question.is_relayed or None,
+        )
+        return self.publish(question.server, told)
+
+    def relayed(self, question: Question) -> None:
+        """The client is asked what it has been told to answer by tool: it is told so."""
+        self._untell(question)
+
+    def left(self, question: Question) -> None:
+        """Nobody is asked any more: it is to be answered by tool, and told as if it were new."""
+        self._untell(question)
+        self._publish(question)
+        question.tell()
+
+    def _untell(self, question: Question) -> None:
+        self._told.discard(question.id)
+        self._in_full.discard(question.id)
+
+    def take(self, question: Question, state: QuestionState, result: dict[str, Any]) -> None:
+        """The answer of a client that was asked; it may be late."""
+        self._close(question, state, result, "answered")
 
     def _unheard(self, question: Question) -> None:
         outcome = _error(INTERNAL_ERROR, UNHEARD)
@@ -321,6 +372,44 @@ def _plural(kind: Kind) -> str:
 
 def _error(code: int, message: str) -> MCPError:
     return MCPError(code=code, message=message)
+
+
+ANSWERS = {
+    "accept": QuestionState.ACCEPTED,
+    "decline": QuestionState.DECLINED,
+    "cancel": QuestionState.CANCELLED,
+}
+
+
+async def judged(
+    question: Question, answer: Mapping[str, Any]
+) -> tuple[QuestionState, dict[str, Any]]:
+    """What a client's own answer comes to, and what of it goes to the backend.
+
+    Raises:
+        InvalidArguments: it is none.
+    """
+    if question.kind == "sampling":
+        if not (answer.keys() >= {"role", "content", "model"}):
+            raise InvalidArguments("a completion has a role, content and a model")
+        return QuestionState.COMPLETED, dict(answer)
+    state = ANSWERS.get(str(answer.get("action")))
+    if state is None:
+        raise InvalidArguments(f"an action is {', '.join(ANSWERS)}")
+    given = answer.get("content")
+    if state is not QuestionState.ACCEPTED or question.mode == "url":
+        return state, dict(answer)
+    if not isinstance(given, Mapping | None):
+        raise InvalidArguments("the content of a form is an object")
+    return state, {**answer, "content": await fitting(question, given)}
+
+
+async def fitting(question: Question, content: Mapping[str, Any] | None) -> dict[str, Any]:
+    """:func:`checked_content`, in a way that makes nobody wait."""
+    check = checked_content(question, content)
+    if await in_slices(has_patterns(question.params.get("requestedSchema"))):
+        return await in_thread(partial(finished, check))
+    return await in_slices(check)
 
 
 def checked_content(question: Question, content: Mapping[str, Any] | None) -> Steps[dict[str, Any]]:

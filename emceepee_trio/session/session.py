@@ -24,6 +24,7 @@ from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
 from ..config.roots import Folder, as_roots
+from ..config.server import RelayTo
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
@@ -33,10 +34,11 @@ from ..waits.firewall import Firewall, begin
 from .buffers import Buffers, LogEntry, NotificationEntry
 from .calls import Calls
 from .events import Events
-from .index import SessionIndex
 from .kept import ResultFolders
 from .questions import Questions
+from .relay import Askers
 from .results import Results
+from .servers.index import SessionIndex
 from .servers.ledger import Ledger
 from .servers.planned import Planned
 from .servers.registry import not_found
@@ -81,6 +83,7 @@ class Session:
     events: Events = attrs.field(init=False)
     calls: Calls = attrs.field(init=False)
     questions: Questions = attrs.field(init=False)
+    relay: Askers = attrs.field(init=False)
     timers: Timers = attrs.field(init=False)
     buffers: Buffers = attrs.field(init=False)
     results: Results = attrs.field(init=False)
@@ -129,6 +132,7 @@ class Session:
             self.id,
             self.shared.journal,
         )
+        self.relay = Askers(self.id, self.inner, self.new_id, self._is_relayed)
         self.questions = Questions(
             limits,
             self.publish,
@@ -137,6 +141,7 @@ class Session:
             self.id,
             self.calls.heard,
             self.shared.journal,
+            self.relay.during,
         )
         self.told_roots = ToldRoots(self.config, self._configured_roots)
         self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
@@ -295,6 +300,13 @@ class Session:
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
     ) -> dict[str, Any]:
         return await self.questions.ask(server, kind, params, abandoned)
+
+    def _is_relayed(self, server: str, kind: Kind) -> bool:
+        """Whether its questions are put to clients that can take them."""
+        backend = self.backends.get(server)
+        said = None if backend is None else getattr(backend.server.relay, kind)
+        to: RelayTo = said or getattr(self.config.relay, kind)
+        return to == "auto"
 
     def roots(self, server: str | None = None) -> list[dict[str, Any]]:
         """What that server is told, or one of which nothing is configured."""

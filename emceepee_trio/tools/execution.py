@@ -26,7 +26,7 @@ from ..model.json.fields import Bounds, Doc, frozen
 from ..model.json.problems import did_you_mean
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
-from .common.asking import as_tool_error, asks
+from .common.asking import as_tool_error, asks, is_asked
 from .common.deliveries import references
 from .common.registry import CALLS, READS, Request, tool
 from .common.response import LONGEST, Reply, text
@@ -230,12 +230,12 @@ def promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cut
             "elicitations_for_server": open_,
         },
     }
-    if asked:
+    if call.needs_answers:
         said = f"Promoted to task {task.task_id}: {asks(call)}."
     else:
         said = (
             f"Tool call exceeded timeout ({waited_ms}ms). Promoted to task {task.task_id}. "
-            "Use get_task_result to retrieve the result when ready."
+            f"{is_asked(call)}Use get_task_result to retrieve the result when ready."
         )
         if is_cut:
             said += f" It goes on; {LONGEST.format(waited_ms)}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -11,13 +10,9 @@ import attrs
 from ..config.bounds import MAX_BLOCKS
 from ..config.server import A_NAME
 from ..errors import InvalidArguments
-from ..model.forms import has_patterns
 from ..model.json.fields import Doc, MaxLength, Most, frozen
-from ..model.json.intake import finished
 from ..model.states import QuestionState
-from ..session.questions import Kind, checked_content
-from ..waits.matching import in_thread
-from ..waits.slices import in_slices
+from ..session.questions import ANSWERS, Kind, fitting
 from .common.listing import list_reply
 from .common.registry import ACTS, ENDS, READS, Request, tool
 from .common.response import Reply, json_reply, long_reply
@@ -115,13 +110,6 @@ class RespondToElicitation:
     content: Annotated[Mapping[str, Any] | None, Doc("with accept: the form, by its schema")] = None
 
 
-_STATES = {
-    "accept": QuestionState.ACCEPTED,
-    "decline": QuestionState.DECLINED,
-    "cancel": QuestionState.CANCELLED,
-}
-
-
 @tool(
     "Answer a question of a server. Ask the user; do not make answers up.",
     RespondToElicitation,
@@ -133,11 +121,8 @@ async def respond_to_elicitation(request: Request, asked: RespondToElicitation) 
     question = questions.get("elicitation", asked.request_id)
     result: dict[str, Any] = {"action": asked.action}
     if asked.action == "accept" and question.mode != "url":
-        check = checked_content(question, asked.content)
-        is_long = await in_slices(has_patterns(question.params.get("requestedSchema")))
-        found = in_thread(partial(finished, check)) if is_long else in_slices(check)
-        result["content"] = await found
-    questions.answer(question, _STATES[asked.action], result)
+        result["content"] = await fitting(question, asked.content)
+    questions.answer(question, ANSWERS[asked.action], result)
     return json_reply({"responded": asked.request_id})
 
 

@@ -26,7 +26,7 @@ from ..model.search.index import KINDS, Kind
 from ..model.search.ranking import CLOSEST, Found, closest, rank, wide
 from ..model.search.tokens import tokens
 from ..model.wire import dumps
-from ..session.index import SessionIndex
+from ..session.servers.index import SessionIndex
 from ..session.session import Session
 from .common.asking import Labelled, gather
 from .common.indexing import bring_up

@@ -22,7 +22,7 @@ from ..model.states import TaskState
 from ..model.wire import to_snake
 from ..session.call import Call, Task
 from ..session.session import Session
-from .common.asking import asks
+from .common.asking import asks, is_asked
 from .common.deliveries import Room
 from .common.listing import list_reply
 from .common.registry import ENDS, READS, Request, tool
@@ -112,9 +112,11 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
     if not call.slot.is_settled:
         session.check_open()
         details = {"task": task_json(_task(call))}
-        if call.open_questions:
+        if call.needs_answers:
             raise TimedOut(f"task {asked.task_id} waits for you: {asks(call)}", details)
-        waited = f"after {wait_ms} ms; it goes on. await_activity tells when it is done"
+        waited = (
+            f"after {wait_ms} ms; it goes on. {is_asked(call)}await_activity tells when it is done"
+        )
         if wait_ms != asked.timeout_ms:
             waited += f"; {LONGEST.format(wait_ms)}"
         if session.draining.is_set():
@@ -137,7 +139,7 @@ async def _settled(call: Call, session: Session) -> None:
             nursery.cancel_scope.cancel("the process is about to stop")
 
         nursery.start_soon(stop_at_drain)
-        while not (call.slot.is_settled or call.open_questions):
+        while not (call.slot.is_settled or call.needs_answers):
             await call.news.wait()
         nursery.cancel_scope.cancel("it is settled, or waits for an answer")
 

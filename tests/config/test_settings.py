@@ -70,6 +70,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "codemode": {"calls": 100, "cpu_ms": 10_000, "memory": 64 * mib},
         "results": {"inline_bytes": 16 * 1024, "bytes": 256 * mib, "keep_ms": 30 * minute},
         "native": {"max_name": 45, "max_tools": 100},
+        "relay": {"elicitation": "auto", "sampling": "auto"},
     }
     assert attrs.asdict(only({"command": "x"})) == {
         "name": "s",
@@ -110,6 +111,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "idle_stop_ms": None,
         "results": {"inline_bytes": None},
         "native": {"tools": ()},
+        "relay": {"elicitation": None, "sampling": None},
     }
 
 

@@ -23,9 +23,8 @@ from emceepee_trio.config import Config
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
-from emceepee_trio.session import results
+from emceepee_trio.session import questions, results
 from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.tools import questions
 from emceepee_trio.tools.common import search
 from emceepee_trio.tools.results import preview, reading
 from emceepee_trio.waits import disk, matching

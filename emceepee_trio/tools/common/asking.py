@@ -142,7 +142,7 @@ async def _within_patience(
 
 def asks(call: Call) -> str:
     """What a call waits for, and what to do about it."""
-    questions = call.open_questions
+    questions = [question for question in call.open_questions if not question.is_relayed]
     ids = ", ".join(question.id for question in questions[:ASKS_NAMED])
     if (more := len(questions) - ASKS_NAMED) > 0:
         ids += f" and {more} more"
@@ -152,6 +152,12 @@ def asks(call: Call) -> str:
     if any(question.call is None for question in questions):
         said += "; it does not say for which call"
     return f"{said}); answer with {answers}, then get_task_result"
+
+
+def is_asked(call: Call) -> str:
+    """That a call waits for the client's own answer, if it does."""
+    ids = [question.id for question in call.open_questions if question.is_relayed]
+    return f"It waits for the user, who is asked ({', '.join(ids[:ASKS_NAMED])}). " if ids else ""
 
 
 @attrs.frozen

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from . import mutant
 
-_INDEX = "session/test_index.py::"
+_INDEX = "session/servers/test_index.py::"
 _SEARCH = "tools/test_search.py::"
 
 FINDING = (
     mutant(
         "an index is not brought up when a list has changed",
-        "session/index.py",
+        "session/servers/index.py",
         "        if shelf.said is said:\n            return\n",
         "        if shelf.numbers:\n            return\n",
         f"{_INDEX}test_only_what_has_changed_is_made_anew",
@@ -24,7 +24,7 @@ FINDING = (
     ),
     mutant(
         "an index is left half changed by who was interrupted",
-        "session/index.py",
+        "session/servers/index.py",
         "        shelf.said = None\n        names = yield from _names(said)\n",
         "        shelf.said = said\n        names = yield from _names(said)\n",
         f"{_INDEX}test_a_change_that_was_interrupted_is_made_by_the_next",
@@ -59,7 +59,7 @@ FINDING = (
     ),
     mutant(
         "a server that was removed is found",
-        "session/index.py",
+        "session/servers/index.py",
         "            del self._shelves[place]\n",
         "            self._shelves.pop(place).said = []\n            break\n",
         f"{_INDEX}test_what_is_removed_is_found_no_more",

@@ -59,8 +59,8 @@ SESSION = (
     mutant(
         "a question that nobody could be told of stays open",
         "session/questions.py",
-        "            if not self.publish(server, asked(question.id, *told)):\n",
-        "            if self.publish(server, asked(question.id, *told)) is None:\n",
+        "        if not self._publish(question):\n",
+        "        if self._publish(question) is None:\n",
         "test_firewalls.py",
     ),
     mutant(
@@ -145,21 +145,21 @@ SESSION = (
     mutant(
         "the scope decides about a question, and not its slot",
         "session/questions.py",
-        "                    await question.slot.wait()\n                # No checkpoint",
-        "                    await question.slot.wait()\n"
-        "                if trio.current_time() >= question.asked_at + (\n"
-        "                    self.limits.question_timeout_ms / 1000\n"
-        "                ):\n"
-        "                    question.slot, question.state = Slot(), QuestionState.PENDING\n"
-        "                    self._open[question.id] = question\n"
-        "                # No checkpoint",
+        "            await question.slot.wait()\n        # No checkpoint",
+        "            await question.slot.wait()\n"
+        "        if trio.current_time() >= question.asked_at + (\n"
+        "            self.limits.question_timeout_ms / 1000\n"
+        "        ):\n"
+        "            question.slot, question.state = Slot(), QuestionState.PENDING\n"
+        "            self._open[question.id] = question\n"
+        "        # No checkpoint",
         "session/test_question_fates.py::test_an_answer_and_the_expiry_of_its_question",
     ),
     mutant(
         "a question has no deadline",
         "session/questions.py",
-        "            with trio.move_on_after(self.limits.question_timeout_ms / 1000):\n",
-        "            with trio.CancelScope():\n",
+        "        with trio.move_on_after(self.limits.question_timeout_ms / 1000):\n",
+        "        with trio.CancelScope():\n",
         "session/test_question_fates.py::test_an_answer_and_the_expiry_of_its_question",
     ),
     mutant(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.search.index import Kind
-from emceepee_trio.session.index import SessionIndex
+from emceepee_trio.session.servers.index import SessionIndex
 from finding import ranked
 
 WORDS = ["get", "file", "list_files", "readFile", "chart", "票务", "trends"]

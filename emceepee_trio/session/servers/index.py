@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
-from ..model.json.intake import Steps
-from ..model.search.entries import entry_of
-from ..model.search.index import Index, Kind
+from ...model.json.intake import Steps
+from ...model.search.entries import entry_of
+from ...model.search.index import Index, Kind
 
 Said: TypeAlias = Mapping[str, Any]
 
