@@ -95,7 +95,7 @@ class Front:
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
-    """What it can, if it has initialized; one of the modern era says so with each request."""
+    """What it said that it can, as it connected; in the modern era each request says so."""
     _is_greeted: bool = attrs.field(default=False, init=False)
     """It has initialized, as one of the handshake era has to."""
     _in_flight: dict[str | int, InFlight] = attrs.field(factory=dict, init=False)
@@ -174,7 +174,7 @@ class Front:
                     return await call_next(context) if answered is None else answered
                 if context.method == "initialize":
                     self.remember_client((context.params or {}).get("clientInfo"))
-                    self.capabilities = (context.params or {}).get("capabilities") or {}
+                self.capabilities = _capabilities(context.params or {})
                 said = dump_of(await call_next(context))
                 result = await self.face.greet(self, said, context.protocol_version)
                 self._is_greeted = True
@@ -254,8 +254,7 @@ class Front:
 
     def declares(self, asked: Incoming, extension: str) -> bool:
         """Whether its client says that it knows that extension."""
-        meta = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
-        said = meta if asked.is_modern and isinstance(meta, Mapping) else self.capabilities
+        said = _capabilities(asked.params) if asked.is_modern else self.capabilities
         extensions = said.get("extensions")
         return isinstance(extensions, Mapping) and extension in extensions
 
@@ -263,6 +262,14 @@ class Front:
     def bug(wall: Firewall) -> MCPError:
         """What answers a request that met one."""
         return MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
+
+
+def _capabilities(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a client says that it can, as it connects or with any request of the modern era."""
+    meta = params.get("_meta")
+    of_request = meta.get(CLIENT_CAPABILITIES_META_KEY) if isinstance(meta, Mapping) else None
+    said = params.get("capabilities", of_request)
+    return said if isinstance(said, Mapping) else {}
 
 
 def dump_of(result: HandlerResult) -> dict[str, Any]:

@@ -92,6 +92,8 @@ class Session:
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
     found: SessionIndex = attrs.field(factory=SessionIndex, init=False)
     """Empty until something is searched for."""
+    extensions: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    """Of the protocol, that a client of it knows who is shown what servers say as it is."""
     used: bool = attrs.field(default=False, init=False)
     """Its client has done more than say hello."""
     idle_since: float = attrs.field(factory=trio.current_time, init=False)

@@ -68,7 +68,9 @@ async def joined(world: World, era: Era, extensions: Json | None = None) -> Nati
         hello = await client.initialize(query=NATIVE)
         said = (await hello.answer())["result"]
     else:
-        said = (await client.modern("server/discover", query=NATIVE).answer())["result"]
+        meta = {f"{META}clientCapabilities": {"extensions": extensions}}
+        discovered = client.modern("server/discover", query=NATIVE, meta=meta)
+        said = (await discovered.answer())["result"]
     return Native(client, era, said, extensions)
 
 
@@ -118,6 +120,8 @@ async def test_what_only_apps_call_is_listed_to_who_has_apps(era: Era) -> None:
         assert tools["apps__refresh"]["_meta"]["ui"]["visibility"] == ["app"]
         called = json.loads((await native.call("apps__refresh", a=1))["content"][0]["text"])
         assert called == {"called": "refresh", "arguments": {"a": 1}}
+        heard = json.loads((await native.call("apps__hello"))["content"][0]["text"])
+        assert heard["capabilities"]["extensions"] == extensions
 
 
 async def test_a_call_is_one_of_execute_tool(era: Era) -> None:

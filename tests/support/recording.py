@@ -44,6 +44,7 @@ class Recorder:
     """Source, level, data, logger."""
     questions: list[Question] = attrs.field(factory=list, init=False)
     told_roots: list[dict[str, Any]] = attrs.field(factory=list, init=False)
+    extensions: Json = attrs.field(factory=dict)
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def _tell(self) -> None:

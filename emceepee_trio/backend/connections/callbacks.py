@@ -82,6 +82,12 @@ def _word(said: Any) -> str:
 class Host(Protocol):
     """Who owns a backend: a session. What it is told never raises."""
 
+    @property
+    def extensions(self) -> Params:
+        """Of the protocol, that who sees the backend's answers as they are knows; each with what
+        it says of it."""
+        ...
+
     def publish(self, server: str, happening: Happening) -> object: ...
 
     def notified(self, server: str, method: str, params: Params | None) -> None: ...

@@ -54,6 +54,12 @@ CAPABILITIES: dict[str, Any] = {
 }
 """What we can do for a backend: everything, because a person or a model answers in the end."""
 
+
+def our_capabilities(extensions: Params) -> Params:
+    """The same, with what else a client of ours can."""
+    return {**CAPABILITIES, "extensions": dict(extensions)} if extensions else CAPABILITIES
+
+
 OUTBOX = 256
 """Notifications on their way to the backend. One that finds the box full is dropped: it is a
 courtesy (a cancellation, roots have changed) to a peer that has stopped reading."""
@@ -245,11 +251,14 @@ class Client:
         agreed = self.negotiated
         headers = {MCP_PROTOCOL_VERSION_HEADER: agreed.protocol_version}
         if agreed.is_modern:
+            ours = our_capabilities(self.callbacks.host.extensions)
             logs = {LOG_LEVEL_META_KEY: self.log_level} if capabilities is None else {}
             params["_meta"] = {
                 **logs,
                 **params.get("_meta", {}),
-                **modern_meta(agreed.protocol_version, capabilities),
+                **modern_meta(
+                    agreed.protocol_version, ours if capabilities is None else capabilities
+                ),
             }
             try:
                 headers |= _copied(method, params, tool)
@@ -321,9 +330,9 @@ def _copied(method: str, params: Params, tool: Params | None) -> dict[str, str]:
     return headers
 
 
-def modern_meta(protocol_version: str, capabilities: Params | None = None) -> dict[str, Any]:
+def modern_meta(protocol_version: str, capabilities: Params) -> dict[str, Any]:
     return {
         PROTOCOL_VERSION_META_KEY: protocol_version,
         CLIENT_INFO_META_KEY: CLIENT_INFO,
-        CLIENT_CAPABILITIES_META_KEY: CAPABILITIES if capabilities is None else capabilities,
+        CLIENT_CAPABILITIES_META_KEY: capabilities,
     }

@@ -34,8 +34,8 @@ from ..children.process import Process, open_process
 from ..children.spec import child_environment, command_line
 from ..http.transport import HttpTransport, open_http
 from ..shared import Era, Shared
-from .callbacks import Callbacks, Over
-from .client import CAPABILITIES, CLIENT_INFO, Client, Negotiated, modern_meta
+from .callbacks import Callbacks, Host, Over, Params
+from .client import CLIENT_INFO, Client, Negotiated, modern_meta, our_capabilities
 from .sdk import Dispatcher
 from .witness import Unanswered, Witness
 
@@ -142,7 +142,9 @@ async def _open_connection(
         dispatcher = Dispatcher(reads, writes)
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
-            negotiated = await _negotiate(_Asking(dispatcher, witness), era, streams.process)
+            negotiated = await _negotiate(
+                _Asking(dispatcher, witness, callbacks.host), era, streams.process
+            )
             client = Client(dispatcher, callbacks, negotiated, witness, streams.http)
             if streams.http is not None:
                 streams.http.on_over = over.set
@@ -279,7 +281,13 @@ class _Asking:
 
     _dispatcher: Dispatcher
     _witness: Witness
+    _host: Host
     _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+
+    @property
+    def capabilities(self) -> Params:
+        """What we can; what its client can is known only once that has said it."""
+        return our_capabilities(self._host.extensions)
 
     async def ask(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
         request_id = next(self._ids)
@@ -326,7 +334,7 @@ async def _initialize(asking: _Asking) -> Negotiated:
         "initialize",
         {
             "protocolVersion": LATEST_HANDSHAKE_VERSION,
-            "capabilities": CAPABILITIES,
+            "capabilities": asking.capabilities,
             "clientInfo": CLIENT_INFO,
         },
     )
@@ -346,7 +354,7 @@ async def _initialize(asking: _Asking) -> Negotiated:
 
 async def _discover(asking: _Asking) -> Negotiated:
     wanted, method = LATEST_MODERN_VERSION, "server/discover"
-    params = {"_meta": modern_meta(wanted)}
+    params = {"_meta": modern_meta(wanted, asking.capabilities)}
     result = await asking.ask(method, params, mcp_protocol_version=wanted, mcp_method=method)
     offered = result.get("supportedVersions")
     mutual = [v for v in MODERN_PROTOCOL_VERSIONS if isinstance(offered, list) and v in offered]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 from mcp import MCPError
-from mcp_types import CLIENT_INFO_META_KEY, INVALID_PARAMS
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, INVALID_PARAMS
 
 from ....backend.backend import Backend
 from ....backend.catalogue.catalog import Entries, List
@@ -61,6 +61,9 @@ CAPABILITIES: Mapping[str, Any] = {
     "completions": {},
 }
 
+NOT_PASSED_ON = ("io.modelcontextprotocol/tasks",)
+"""Extensions by which who is between would have to do something."""
+
 NO_CACHE = {"ttlMs": 0, "cacheScope": "private"}
 """Of lists that may be others a moment later."""
 
@@ -74,12 +77,12 @@ class NativeFace:
 
     async def greet(self, front: Front, said: Result, version: str) -> Result:
         session = front.session
+        session.extensions = _passed_on(front.capabilities)
         await lists_of(session).greeted()
         extensions: dict[str, Any] = {}
         for backend in session.backends.values():
-            theirs = None if backend.agreed is None else backend.agreed.capabilities
-            if theirs is not None and isinstance(found := theirs.get("extensions"), Mapping):
-                extensions = {**found, **extensions}
+            if backend.agreed is not None:
+                extensions = {**_passed_on(backend.agreed.capabilities), **extensions}
         capabilities = {**said.get("capabilities", {}), **CAPABILITIES}
         if extensions:
             capabilities["extensions"] = extensions
@@ -88,6 +91,8 @@ class NativeFace:
 
     async def answer(self, front: Front, asked: Incoming) -> Result | None:
         asked.entry.request.is_native = True
+        if asked.is_modern:
+            front.session.extensions = _passed_on(asked.meta.get(CLIENT_CAPABILITIES_META_KEY))
         match asked.method:
             case "tools/call":
                 return await self._call(front, asked)
@@ -132,6 +137,13 @@ class NativeFace:
             )
         server, tool = found
         return await execute(request, ExecuteTool(server, tool, arguments))
+
+
+def _passed_on(capabilities: Any) -> dict[str, Any]:
+    """The extensions that are between a client and a server, and nothing to us."""
+    said = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
+    extensions = said if isinstance(said, Mapping) else {}
+    return {name: value for name, value in extensions.items() if name not in NOT_PASSED_ON}
 
 
 async def _answered(
