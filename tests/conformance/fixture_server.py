@@ -23,7 +23,7 @@ from hypercorn.config import Config
 from hypercorn.trio.run import worker_serve
 from hypercorn.utils import wrap_app
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.stdio import stdio_server
@@ -97,7 +97,15 @@ def content(*blocks: Json) -> Json:
 async def ask(ctx: Request, **questions: Json) -> dict[str, Json]:
     """What the client answers to each of the questions."""
     if not is_modern(ctx):
-        return {key: await _request(ctx, question) for key, question in questions.items()}
+        answers: dict[str, Json] = {}
+
+        async def put(key: str, question: Json) -> None:
+            answers[key] = await _request(ctx, question)
+
+        async with trio.open_nursery() as nursery:
+            for key, question in questions.items():
+                nursery.start_soon(put, key, question)
+        return answers
     params = ctx.params or {}
     # Rounds before this one are in the state, which the SDK seals.
     known = json.loads(params.get("requestState") or "{}") | (params.get("inputResponses") or {})
@@ -132,6 +140,7 @@ def prompt_for_model(prompt: str) -> Json:
 
 
 STRING = {"type": "string"}
+NUMBER = {"type": "number"}
 WHO = form("What is your name?", ("name",), name=STRING)
 SURE = form("Are you sure?", ("ok",), ok={"type": "boolean"})
 MODEL = prompt_for_model("What is the capital of France?")
@@ -201,6 +210,51 @@ async def elicited(ctx: Request) -> Json:
     wanted = form(arguments(ctx)["message"], username=STRING, email=STRING)
     answer = await ask(ctx, user=wanted)
     return content(text(f"User response: {json.dumps(answer['user'])}"))
+
+
+# -- tools that take their time, so that whoever knows tasks makes one of them -------------------
+
+LONG = 1.0
+"""Seconds, longer than anybody waits who knows tasks."""
+
+
+async def greets(ctx: Request) -> Json:
+    return content(text(f"Hello, {arguments(ctx)['name']}!"))
+
+
+async def computes(ctx: Request) -> Json:
+    await trio.sleep(arguments(ctx)["seconds"])
+    return content(text("computed"))
+
+
+async def fails_late(ctx: Request) -> Json:
+    await trio.sleep(LONG)
+    return await fails(ctx)
+
+
+async def breaks_late(ctx: Request) -> Json:
+    await trio.sleep(LONG)
+    raise MCPError(types.INTERNAL_ERROR, "It breaks, as it should")
+
+
+async def asks_late(ctx: Request) -> Json:
+    if not (ctx.params or {}).get("requestState"):
+        await trio.sleep(LONG)
+    answers = await ask(ctx, sure=form("Delete it?", ("confirm",), confirm={"type": "boolean"}))
+    return content(text(json.dumps(answers)))
+
+
+async def asks_two_late(ctx: Request) -> Json:
+    if not (ctx.params or {}).get("requestState"):
+        await trio.sleep(LONG)
+    questions = {"first": WHO, "second": WHO}
+    return content(text(json.dumps(await ask(ctx, **questions))))
+
+
+async def asks_and_works(ctx: Request) -> Json:
+    answer = await ask(ctx, user_name=WHO)
+    await trio.sleep(LONG)
+    return content(text(f"Hello, {answer['user_name']['content']['name']}!"))
 
 
 # -- its other tools -----------------------------------------------------------------------------
@@ -335,6 +389,13 @@ TOOLS: dict[str, tuple[Json, Tool]] = {
     "test_trigger_tool_change": (NOTHING, changes_tools),
     "test_trigger_prompt_change": (NOTHING, changes_prompts),
     "test_trigger_resource_update": (NOTHING, changes_resource),
+    "greet": ({**schema(name=STRING), "required": ["name"]}, greets),
+    "slow_compute": ({**schema(seconds=NUMBER, label=STRING), "required": ["seconds"]}, computes),
+    "failing_job": (NOTHING, fails_late),
+    "protocol_error_job": (NOTHING, breaks_late),
+    "confirm_delete": (schema(filename=STRING), asks_late),
+    "multi_input": (NOTHING, asks_two_late),
+    "test_tool_with_task": (NOTHING, asks_and_works),
     "test_dynamic_tool": (NOTHING, saying(text("It comes and goes."))),
 }
 """By name: its input schema, and what it does."""
@@ -497,7 +558,7 @@ def made() -> Server[Any]:
     hints: Any = {method: UNCHANGING for method in HANDLERS if method in CACHEABLE_METHODS}
     server = Server[Any]("fixture", version="1", title="Fixture", cache_hints=hints)
     sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="fixture")
-    server.middleware.append(sealed)
+    server.middleware += [sealed, promises_changes]
     listen = ListenHandler(bus)
     server.add_request_handler(
         "subscriptions/listen", types.SubscriptionsListenRequestParams, listen
@@ -505,6 +566,15 @@ def made() -> Server[Any]:
     for method, (params, handler) in HANDLERS.items():
         server.add_request_handler(method, params, finished(handler))
     return server
+
+
+async def promises_changes(ctx: Request, call_next: CallNext) -> HandlerResult:
+    """Its lists change in the handshake era too, which the SDK does not say over HTTP."""
+    result = await call_next(ctx)
+    if ctx.method == "initialize" and isinstance(result, dict):
+        for kind in ("tools", "prompts"):
+            result["capabilities"][kind]["listChanged"] = True
+    return result
 
 
 def finished(handler: Callable[[Request, Any], Awaitable[Json]]) -> Any:
