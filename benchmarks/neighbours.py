@@ -81,8 +81,12 @@ class Client:
 
     def open_questions(self, count: int) -> None:
         self.call("execute_tool", server="it", tool="ask", args={}, timeout_ms=0)
-        while len(self.says("get_elicitations").get("elicitations", ())) < count:
+        while self.count("get_elicitations", "elicitations") < count:
             time.sleep(0.1)
+
+    def count(self, tool: str, key: str) -> int:
+        said = self.says(tool)
+        return len(said.get(key, ())) + int(said.get("more", 0))
 
 
 Attack = Callable[[Client], None]
@@ -136,7 +140,7 @@ def unknown(client: Client) -> None:
 
 
 def long_tasks(client: Client) -> None:
-    if len(client.says("list_tasks").get("tasks", ())) < 80:
+    if client.count("list_tasks", "tasks") < 80:
         args = {"text": "x" * 4_000_000}
         client.call("execute_tool", server="it", tool="hang", args=args, timeout_ms=0)
     client.call("list_tasks")

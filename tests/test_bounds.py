@@ -68,6 +68,7 @@ from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
 from emceepee_trio.tools import code, resources
+from emceepee_trio.tools.common import asking, listing
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
@@ -146,7 +147,19 @@ class There:
         return Answer.of(await self.client.call(tool, **arguments))
 
     async def says(self, tool: str, /, **arguments: Any) -> Any:
-        return (await self.call(tool, **arguments)).json
+        answer = await self.call(tool, **arguments)
+        if (uri := answer.kept_at) is None:
+            return answer.json
+        read = await self.client.request("resources/read", uri=uri).answer()
+        return json.loads(read["result"]["contents"][0]["text"])
+
+    async def all_of(self, tool: str, key: str, /, **arguments: Any) -> list[Json]:
+        said = await self.says(tool, **arguments)
+        found: list[Json] = said[key]
+        while "cursor" in said:
+            said = await self.says(tool, **arguments, cursor=said["cursor"])
+            found += said[key]
+        return found
 
     async def refused(self, name: str, /, *words: object, **arguments: Any) -> None:
         """That tool says no, and all these words."""
@@ -551,7 +564,7 @@ async def many_timers(here: Here) -> None:
             await there.says("set_timer", **asked)
         await later(21)
         first = (await there.says("set_timer", **asked))["timer"]
-        shown = (await there.says("list_timers", include_inactive=True))["timers"]
+        shown = await there.all_of("list_timers", "timers", include_inactive=True)
         assert len(shown) == timers.ENDED + 1
         assert shown[-1] == first
 
@@ -856,7 +869,7 @@ async def closed_questions(here: Here) -> None:
     async with session(questions=10_000, question_timeout_ms=20_000) as there:
         await there.bad(*[question(1, n) for n in range(questions.CLOSED + 1)])
         await wait_all_tasks_blocked()
-        asked = (await there.says("get_elicitations"))["elicitations"]
+        asked = await there.all_of("get_elicitations", "elicitations")
         await later(21)
         said = []
         for each in asked:
@@ -983,11 +996,23 @@ def tool(n: int, size: int) -> Json:
     return {"name": f"t{n}", "description": "x" * size, "inputSchema": {"type": "object"}}
 
 
-@tries("config.bounds.MAX_LIST_BYTES")
+@tries("config.bounds.MAX_LIST_BYTES", "tools.common.asking.MAX_ERRORS")
 async def list_shown(here: Here) -> None:
+    large = [tool(n, 300_000) | {"uri": f"x://{n}"} for n in range(5)]
+    page = await listing.page(
+        [listing.Group("bad", large, 5)], listing.Cursor(), bounds.MAX_LIST_BYTES
+    )
+    assert (page.more, page.short) == (2, frozenset())
+    errors = [{"server": f"s{n}", "error": "x" * 1000} for n in range(20)]
+    shown = listing.errors_within(errors, asking.MAX_ERRORS)
+    assert len(json.dumps(shown)) <= asking.MAX_ERRORS
     async with session() as there:
-        large = [tool(n, 300_000) | {"uri": f"x://{n}"} for n in range(5)]
         there.bad_says(of="resources/list", result={"resources": large})
+        said = await there.says("list_resources", server="bad")
+        assert [each["too_large"] for each in said["resources"]] == [True] * 5
+        small = [tool(n, 5000) | {"uri": f"x://{n}"} for n in range(5)]
+        there.bad_says(of="resources/list", result={"resources": small})
+        await there.bad(notice(method="notifications/resources/list_changed"))
         said = await there.says("list_resources", server="bad")
         assert (len(said["resources"]), said["more"]) == (3, 2)
 
@@ -1002,10 +1027,16 @@ async def tool_lists(here: Here) -> None:
         assert "detail" in short["hint"]
         (of_bad,) = short["tools"]
         assert {len(each["description"]) for each in of_bad["tools"]} == {bounds.MAX_FIRST_SENTENCE}
-        full = await there.says("list_tools", server="bad", detail="full")
-        assert ([each["name"] for each in full["tools"][0]["tools"]], full["more"]) == (["t0"], 4)
-        again = await there.says("list_tools", server="bad", cursor=full["cursor"])
-        assert ([each["name"] for each in again["tools"][0]["tools"]], again["more"]) == (["t1"], 3)
+        cursor: Json = {}
+        for n in range(2):
+            full = await there.call("list_tools", server="bad", detail="full", **cursor)
+            preview = json.loads(full.content[0]["text"])
+            assert preview["head"].startswith(
+                f'{{"tools":[{{"server":"bad","tools":[{{"name":"t{n}"'
+            )
+            rest = json.loads("{" + preview["tail"][preview["tail"].index('"detail"') :])
+            assert rest["more"] == 4 - n
+            cursor = {"cursor": rest["cursor"]}
         long = "x" * (bounds.MAX_DESCRIPTION - 1) + "yz"
         there.bad_says(of="tools/list", result={"tools": [tool(0, 0) | {"description": long}]})
         await there.bad(notice(method="notifications/tools/list_changed"))

@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 
-from ..config.bounds import MAX_LIST_BYTES, MAX_NOTIFICATIONS_BYTES, MAX_SAID
+from ..config.bounds import KIB, MAX_LIST_BYTES, MAX_NOTIFICATIONS_BYTES, MAX_SAID
 from ..model.events import Json
-from ..model.json.intake import Steps
+from ..model.json.intake import Steps, finished
 from ..model.json.weight import beginning, weigh
-from ..model.wire import dumps
+from ..model.wire import dumps, to_snake
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Of RFC 5424, from the least to the worst."""
@@ -70,9 +70,27 @@ def cut(data: Json, limit: int) -> Json:
     return data if len(written) <= limit else written[:limit].decode("utf-8", "ignore") + "…"
 
 
-def _fitting(sizes: Iterable[int], room: int) -> int:
-    """For how many there is, beginning with the first."""
-    return sum(size <= room for size in accumulate(sizes))
+def _fitting(entries: Iterable[NotificationEntry | LogEntry], room: int) -> Steps[int]:
+    """Of how many the JSON has *room*, beginning with the first; that one in any case."""
+    fits = 0
+    for size in accumulate(map(_size, entries)):
+        if size > room and fits:
+            break
+        fits += 1
+        yield
+    return fits
+
+
+def _size(entry: NotificationEntry | LogEntry) -> int:
+    """Of its JSON, or about that if it is long."""
+    payload = entry.params if isinstance(entry, NotificationEntry) else entry.data
+    if (size := weigh(payload)) > LONG:
+        return size
+    return len(dumps(to_snake(entry)).encode()) + 1
+
+
+LONG = 64 * KIB
+"""Bytes of what is not written down to see how long it is."""
 
 
 def _when(entry: LogEntry) -> str:
@@ -140,12 +158,8 @@ class Buffers:
         """The oldest *limit* for which there is *room*, removed; one in any case."""
         among = self._among(self._heard, server).values()
         in_order = heapq.merge(*among, key=lambda entry: entry.timestamp)
-        found: list[NotificationEntry] = []
-        for notification in islice(in_order, limit):
-            room -= notification.size
-            if room < 0 and found:
-                break
-            found.append(notification)
+        oldest = list(islice(in_order, limit))
+        found = oldest[: finished(_fitting(oldest, room))]
         for notification in found:
             # Of each server it is the oldest that is left.
             self._heard[notification.server].popleft()
@@ -163,29 +177,36 @@ class Buffers:
         *,
         clear: bool,
         room: int = MAX_LIST_BYTES,
-    ) -> Steps[tuple[list[LogEntry], int]]:
-        """The newest *limit* that are *wanted* and for which there is *room*, oldest first.
+        until: str | None = None,
+        but: int = 0,
+    ) -> Steps[tuple[list[LogEntry], int, int]]:
+        """Of the newest *limit* that are *wanted* those for which there is *room*, oldest first.
 
-        And how many older ones are gone.
+        And how many older ones are gone, and for how many of these there was no room. None is newer
+        than *until*; *but* so many, the first of these, have been shown.
 
-        With *clear*, whatever matched is forgotten, also what did not fit, and is counted as gone.
+        With *clear*, whatever else matched is forgotten, also what is shown, and what is beyond the
+        limit, which is counted as gone.
         """
         matching: list[list[LogEntry]] = []
         for kept in [list(kept) for kept in self._among(self._logged, server).values()]:
-            matching.append([entry for entry in kept if wanted(entry)])
+            among = kept if until is None else [each for each in kept if _when(each) <= until]
+            matching.append([entry for entry in among if wanted(entry)])
             yield
         newest_first = heapq.merge(*map(reversed, matching), key=_when, reverse=True)
-        found = list(islice(newest_first, limit))
-        found = found[: _fitting((weigh(entry.data) + 200 for entry in found), room)][::-1]
+        within = list(islice(newest_first, but, but + limit))
+        fits = yield from _fitting(within, room)
+        found, rest = within[:fits], within[fits:]
         dropped = sum(count for name, count in self._dropped.items() if server in (None, name))
         if clear:
-            dropped += sum(map(len, matching)) - len(found)
+            dropped += sum(map(len, matching)) - len(within)
             for name in [name for name in self._dropped if server in (None, name)]:
                 del self._dropped[name]
+            stay = set(map(id, rest))
             for entries in matching:
-                self._forget(entries)
+                self._forget([entry for entry in entries if id(entry) not in stay])
                 yield
-        return found, dropped
+        return found[::-1], dropped, len(rest)
 
     def _forget(self, entries: list[LogEntry]) -> None:
         """*entries*, of one server, as far as they are still there."""

@@ -1,15 +1,10 @@
-"""Finding tools of backends: by server, by name, by words, and a page at a time.
-
-A page is made anew each time it is asked for, from the lists as they are then; a cursor says where
-it begins, and what it was asked with.
-"""
+"""Finding tools of backends: by server, by name, by words, and a page at a time."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -20,22 +15,21 @@ from ..backend.connections.turns import Turns
 from ..config.bounds import (
     MAX_DESCRIPTION,
     MAX_FIRST_SENTENCE,
-    MAX_NAME,
+    MAX_LIST_BYTES,
     MAX_PAGE_BYTES,
     MAX_QUERY,
     MAX_SEARCH_PATTERN,
 )
-from ..config.server import NAME
+from ..config.server import A_NAME, NAME
 from ..errors import InvalidArguments
-from ..model.json.fields import Doc, MaxLength, Most, frozen
+from ..model.json.fields import Doc, Most, frozen
 from ..model.json.problems import did_you_mean
-from ..model.json.weight import weigh
 from ..model.search.ranking import query_terms, rank
 from ..model.wire import dumps, loads
 from ..session.session import Session
 from .common.asking import Gathered, gather, strangers_own
 from .common.indexing import bring_up
-from .common.listing import abridged, size_of_text
+from .common.listing import FRAME, Cursor, Group, Page, page, size_of_text
 from .common.registry import READS, Request, tool
 from .common.response import Reply, text
 from .common.search import Search
@@ -48,10 +42,12 @@ class ListTools:
         Most(MAX_SEARCH_PATTERN, MAX_SEARCH_PATTERN),
         Doc("a name, names, or a regex"),
     ] = ".*"
-    tool: Annotated[str, MaxLength(MAX_SEARCH_PATTERN), Doc("regex")] = ".*"
-    query: Annotated[str | None, MaxLength(MAX_QUERY), Doc("words in names or descriptions")] = None
+    tool: Annotated[str, Most(most_characters=MAX_SEARCH_PATTERN), Doc("regex")] = ".*"
+    query: Annotated[
+        str | None, Most(most_characters=MAX_QUERY), Doc("words in names or descriptions")
+    ] = None
     detail: Annotated[Literal["auto", "full", "summary"], Doc("summary has no schemas")] = "auto"
-    cursor: Annotated[str | None, Most(most_characters=MAX_NAME), Doc("of the page before")] = None
+    cursor: Annotated[str | None, A_NAME] = None
     fresh: Annotated[bool, Doc("ask again")] = False
 
 
@@ -65,7 +61,7 @@ class ListTools:
 async def list_tools(request: Request, asked: ListTools) -> Reply:
     session = request.session
     of_tool = Search.of("tool", asked.tool)
-    start = _Cursor.of(asked)
+    start = Cursor.of(asked.cursor, _asked_for(asked))
     backends, missing = await chosen(session, asked.server)
     gathered = await gather(request, "tools", backends, fresh=asked.fresh)
     gathered.errors[:0] = missing
@@ -74,19 +70,20 @@ async def list_tools(request: Request, asked: ListTools) -> Reply:
         groups = await _fitting(session, gathered, wanted, asked.query)
     else:
         groups = _grouped(gathered, wanted)
-    if start.server and start.server not in [group.server for group in groups]:
-        raise InvalidArguments(f"cursor: there is no server {start.server!r} now; begin anew")
+    if start.group and start.group not in [group.server for group in groups]:
+        raise InvalidArguments(f"cursor: there is no server {start.group!r} now; begin anew")
     said = gathered.said
     if not groups and not gathered.errors:
         said["hint"] = _nothing_found(asked, [] if asked.tool == ".*" else await gathered.names())
-    room = max(MAX_PAGE_BYTES - weigh(said), MAX_PAGE_BYTES // 2)
-    detail = start.detail or asked.detail
+    detail = {"f": "full", "s": "summary"}.get(start.mark, asked.detail)
     if detail != "summary":
-        full = await _page(groups, start, room)
+        room = MAX_PAGE_BYTES - size_of_text(dumps(said)) - FRAME
+        full = await page(map(_Group.whole, groups), start, room, MAX_LIST_BYTES)
         if detail == "full" or full.next is None:
             return _reply(asked, full, "full", said)
-    summaries = [attrs.evolve(group, is_short=True) for group in groups]
-    return _reply(asked, await _page(summaries, start, room), "summary", said | {"hint": _HINT})
+    said |= {"hint": _HINT}
+    room = MAX_PAGE_BYTES - size_of_text(dumps(said)) - FRAME
+    return _reply(asked, await page(map(_Group.short, groups), start, room), "summary", said)
 
 
 _HINT = 'names only; for schemas narrow server, tool or query down, or detail="full"'
@@ -194,20 +191,21 @@ class _Group:
 
     label: Mapping[str, Any]
     found: list[dict[str, Any]]
-    is_short: bool = False
 
     @property
     def server(self) -> str:
         return str(self.label["server"])
 
-    @property
-    def head(self) -> str:
-        return dumps(self.label)[:-1] + ',"tools":['
+    def whole(self) -> Group:
+        # Whose it is and whether it is old is for us to say, whatever it says itself.
+        return self._of(map(strangers_own, self.found))
 
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        for entry in self.found:
-            # Whose it is and whether it is old is for us to say, whatever it says itself.
-            yield _summary(entry) if self.is_short else strangers_own(entry)
+    def short(self) -> Group:
+        return self._of(map(_summary, self.found))
+
+    def _of(self, entries: Iterable[Mapping[str, Any]]) -> Group:
+        head = dumps(self.label)[:-1] + ',"tools":['
+        return Group(self.server, entries, len(self.found), head, "]}")
 
 
 def _grouped(gathered: Gathered, wanted: Iterable[bool]) -> list[_Group]:
@@ -231,87 +229,17 @@ def _summary(tool: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-@attrs.frozen
-class _Cursor:
-    """Where a page begins."""
-
-    server: str = ""
-    at: int = 0
-    detail: Literal["full", "summary"] | None = None
-    """As the first page had it."""
-
-    @classmethod
-    def of(cls, asked: ListTools) -> _Cursor:
-        """Raises `InvalidArguments` if it belongs to something else, or is none."""
-        if asked.cursor is None:
-            return cls()
-        found = re.fullmatch(r"([fs])(\d{1,9})-([0-9a-f]{8})-(.+)", asked.cursor)
-        if found is None:
-            raise InvalidArguments("cursor: not one; it is what the page before ended with")
-        if found[3] != _asked_for(asked):
-            raise InvalidArguments(
-                "cursor: of another search; give the same server, tool and query with it"
-            )
-        return cls(found[4], int(found[2]), "full" if found[1] == "f" else "summary")
+def _asked_for(asked: ListTools) -> list[Any]:
+    return ["tools", _names(asked.server) or asked.server, asked.tool, asked.query]
 
 
-def _asked_for(asked: ListTools) -> str:
-    names = _names(asked.server) or asked.server
-    return f"{zlib.crc32(dumps([names, asked.tool, asked.query]).encode()):08x}"
-
-
-@attrs.frozen
-class _Page:
-    groups: dict[str, str]
-    """As JSON, by server."""
-    more: int
-    next: tuple[str, int] | None
-    """Server and number of the first for which there was no room."""
-
-
-async def _page(groups: Iterable[_Group], start: _Cursor, room: int) -> _Page:
-    """From *start* on as many as there is *room* for, and one in any case."""
-    written: dict[str, str] = {}
-    size = more = 0
-    begun = not start.server
-    following: tuple[str, int] | None = None
-    async with Turns() as turns:
-        for group in groups:
-            first = 0
-            if not begun:
-                if group.server != start.server:
-                    continue
-                begun, first = True, start.at
-            if following is not None:
-                more += len(group.found)
-                continue
-            found: list[str] = []
-            size += len(group.head) + 3
-            for at, entry in enumerate(group):
-                if turns.is_over:
-                    await turns.next()
-                if at < first:
-                    continue
-                said = await turns.through(abridged(entry))
-                size += size_of_text(said) + 1
-                if size > room and (found or written):
-                    following = (group.server, at)
-                    more += len(group.found) - at
-                    break
-                found.append(said)
-            if found:
-                written[group.server] = f"{group.head}{','.join(found)}]}}"
-    return _Page(written, more, following)
-
-
-def _reply(asked: ListTools, page: _Page, detail: str, said: Mapping[str, Any]) -> Reply:
+def _reply(asked: ListTools, found: Page, detail: str, said: Mapping[str, Any]) -> Reply:
     rest = dict(said) | {"detail": detail}
-    if page.next is not None:
-        server, at = page.next
-        rest |= {"more": page.more, "cursor": f"{detail[0]}{at}-{_asked_for(asked)}-{server}"}
-    answer = f'{{"tools":[{",".join(page.groups.values())}],{dumps(rest)[1:]}'
-    sizes = {server: size_of_text(said) for server, said in page.groups.items()}
-    return Reply({"content": [text(answer)], "isError": False}, defines=sizes)
+    if found.next is not None:
+        following = attrs.evolve(found.next, mark=detail[0])
+        rest |= {"more": found.more, "cursor": following.spelled(_asked_for(asked))}
+    answer = f'{{"tools":[{",".join(found.groups.values())}],{dumps(rest)[1:]}'
+    return Reply({"content": [text(answer)], "isError": False}, defines=found.sizes)
 
 
 TOOLS = (list_tools,)

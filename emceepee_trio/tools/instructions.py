@@ -17,7 +17,8 @@ TOOLS = """\
 emceepee connects you to any number of MCP servers through one fixed set of tools.
 1. list_tools finds tools of all servers, by words too (query); execute_tool calls one. \
 list_servers shows what is there, add_server connects another. Resources and prompts: \
-list_resources, read_resource, list_prompts, get_prompt.
+list_resources, read_resource, list_prompts, get_prompt. A long list comes in pages: the same call \
+with the cursor of one gets the next.
 2. A slow call becomes a task. await_activity waits for everything at once: tasks that end, \
 questions of servers, notifications, timers. Then get_task_result fetches the result.
 3. Servers may ask while they work: pending_client_action in a response, or an event, says so. \

@@ -22,7 +22,7 @@ from .results.preview import shown_json
 @tool("Prompts of one server or of all.", OfServers, READS, waits=True)
 async def list_prompts(request: Request, asked: OfServers) -> Reply:
     gathered = await gathered_of(request, "prompts", asked)
-    return await gathered.reply("prompts")
+    return await gathered.reply(request, "prompts", asked)
 
 
 @frozen

@@ -10,10 +10,10 @@ import attrs
 from ..config.bounds import MAX_BLOCKS
 from ..config.server import A_NAME
 from ..errors import InvalidArguments
-from ..model.json.fields import Doc, MaxLength, Most, frozen
+from ..model.json.fields import Doc, Most, frozen
 from ..model.states import QuestionState
-from ..session.questions import ANSWERS, Kind, fitting
-from .common.listing import list_reply
+from ..session.questions import ANSWERS, Kind, Question, fitting
+from .common.listing import Group, by_age
 from .common.registry import ACTS, ENDS, READS, Request, tool
 from .common.response import Reply, json_reply, long_reply
 
@@ -22,6 +22,7 @@ from .common.response import Reply, json_reply, long_reply
 class Open:
     server: Annotated[str | None, A_NAME] = None
     request_id: Annotated[str | None, A_NAME, Doc("only this one")] = None
+    cursor: Annotated[str | None, A_NAME] = None
 
 
 @tool("Open requests of servers for a completion by you, the model.", Open, READS)
@@ -35,8 +36,10 @@ async def _open(request: Request, kind: Kind, key: str, asked: Open) -> Reply:
         one = questions.get(kind, asked.request_id)
         return attrs.evolve(await long_reply({key: [one.whole()]}), full=[one])
     found = questions.open(kind, asked.server)
-    reply = await list_reply(key, (question.whole() for question in found))
-    return attrs.evolve(reply, full=found)
+    groups = [Group(each.id, map(Question.whole, (each,))) for each in found]
+    reply, page = await by_age(request, key, groups, asked)
+    full = [each for each in found if each.id in page.groups and each.id not in page.short]
+    return attrs.evolve(reply, full=full)
 
 
 @frozen
@@ -88,7 +91,7 @@ UNSAID = "cancelled by the client"
 @frozen
 class Cancel:
     request_id: Annotated[str, A_NAME]
-    reason: Annotated[str | None, MaxLength(1000)] = None
+    reason: Annotated[str | None, Most(most_characters=1000)] = None
 
 
 @tool("Refuse a sampling request.", Cancel, ENDS)

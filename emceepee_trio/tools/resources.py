@@ -45,6 +45,7 @@ class OfServers:
     server: Annotated[str | None, A_NAME] = None
     fresh: bool = False
     """Ask again, also those whose lists are remembered."""
+    cursor: Annotated[str | None, A_NAME] = None
 
 
 async def gathered_of(request: Request, name: List, asked: OfServers) -> Gathered:
@@ -64,13 +65,13 @@ async def gathered_of(request: Request, name: List, asked: OfServers) -> Gathere
 @tool("Resources of one server or of all.", OfServers, READS, waits=True)
 async def list_resources(request: Request, asked: OfServers) -> Reply:
     gathered = await gathered_of(request, "resources", asked)
-    return await gathered.reply("resources")
+    return await gathered.reply(request, "resources", asked)
 
 
 @tool("Templates for resource URIs of one server or of all.", OfServers, READS, waits=True)
 async def list_resource_templates(request: Request, asked: OfServers) -> Reply:
     gathered = await gathered_of(request, "resource_templates", asked)
-    return await gathered.reply("resource_templates")
+    return await gathered.reply(request, "resource_templates", asked)
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -32,7 +33,7 @@ from ..session.call import Task
 from ..session.session import Session
 from .common.asking import entries_of
 from .common.deliveries import ASKED, pending_of
-from .common.listing import list_reply
+from .common.listing import Group, listed
 from .common.registry import CALLS, ENDS, READS, STRANGERS, Request, tool
 from .common.response import Reply, json_reply
 
@@ -137,6 +138,7 @@ class ListServers:
     detail: Annotated[
         Literal["summary", "full"], Doc("full adds targets, health and capabilities")
     ] = "summary"
+    cursor: Annotated[str | None, A_NAME] = None
 
 
 @tool("All servers: what they are for, and their state.", ListServers, READS)
@@ -145,7 +147,10 @@ async def list_servers(request: Request, asked: ListServers) -> Reply:
     show = describe if asked.detail == "full" else summarize
     for backend in session.backends.values():
         _look_at(session, backend)
-    return await list_reply("servers", (show(session, each) for each in session.backends.values()))
+    shown = partial(show, session)
+    groups = [Group(name, map(shown, (each,))) for name, each in session.backends.items()]
+    reply, _ = await listed(request, "servers", groups, asked)
+    return reply
 
 
 @frozen

@@ -24,7 +24,7 @@ from ..session.call import Call, Task
 from ..session.session import Session
 from .common.asking import asks, is_asked
 from .common.deliveries import Room
-from .common.listing import list_reply
+from .common.listing import Group, by_age
 from .common.registry import ENDS, READS, Request, tool
 from .common.response import LONGEST, Reply, json_reply
 
@@ -45,6 +45,7 @@ class ListTasks:
     server: Annotated[str | None, A_NAME] = None
     status: Status | None = None
     include_completed: bool = False
+    cursor: Annotated[str | None, A_NAME] = None
 
 
 @tool("Tasks that are working, oldest first.", ListTasks, READS)
@@ -56,8 +57,10 @@ async def list_tasks(request: Request, asked: ListTasks) -> Reply:
             return task.status.value == asked.status
         return asked.include_completed or task.status is TaskState.WORKING
 
-    tasks = map(task_json, filter(wanted, request.session.calls.tasks()))
-    return await list_reply("tasks", tasks)
+    tasks = filter(wanted, request.session.calls.tasks())
+    groups = [Group(task.task_id, map(task_json, (task,))) for task in tasks]
+    reply, _ = await by_age(request, "tasks", groups, asked)
+    return reply
 
 
 @frozen

@@ -23,7 +23,7 @@ async def logs_of(manager: SessionManager, principal: str | None, server: str | 
     newest: list[tuple[str, LogEntry]] = []
     for session in manager.sessions(principal):
         kept = session.buffers.take_logs(_any, server, MAX_LOGS_RETURNED, clear=False)
-        found, _ = await in_slices(kept)
+        found, _, _ = await in_slices(kept)
         both = [*newest, *((label(session.id), entry) for entry in found)]
         newest = heapq.nlargest(MAX_LOGS_RETURNED, both, key=_when)
     said: list[dict[str, Any]] = []

@@ -123,8 +123,8 @@ def test_the_newest_logs_come_oldest_first() -> None:
     entries = [logged("ab"[n % 2], str(n)) for n in range(6)]
     for entry in entries:
         kept.log(entry)
-    assert finished(kept.take_logs(everything, None, 4, clear=False)) == (entries[2:], 0)
-    assert finished(kept.take_logs(everything, "a", 10, clear=False)) == (entries[::2], 0)
+    assert finished(kept.take_logs(everything, None, 4, clear=False)) == (entries[2:], 0, 0)
+    assert finished(kept.take_logs(everything, "a", 10, clear=False)) == (entries[::2], 0, 0)
 
 
 def test_clearing_forgets_what_matched_also_what_did_not_fit_and_counts_it() -> None:
@@ -132,10 +132,36 @@ def test_clearing_forgets_what_matched_also_what_did_not_fit_and_counts_it() -> 
     for n in range(6):
         kept.log(logged("a", str(n)))
     kept.log(logged("a", "other", source="stdout"))
-    found, dropped = finished(kept.take_logs(lambda e: e.source == "stderr", None, 2, clear=True))
+    found, dropped, _ = finished(
+        kept.take_logs(lambda e: e.source == "stderr", None, 2, clear=True)
+    )
     assert ([entry.data for entry in found], dropped) == (["4", "5"], 4)
-    found, dropped = finished(kept.take_logs(everything, None, 10, clear=True))
+    found, dropped, _ = finished(kept.take_logs(everything, None, 10, clear=True))
     assert ([entry.data for entry in found], dropped) == (["other"], 0)
+
+
+def test_logs_for_which_there_is_no_room_stay_for_the_next_page() -> None:
+    for clear in (True, False):
+        kept = buffers(logs=20)
+        for n in range(12):
+            kept.log(logged("ab"[n % 2], f"{n:02}" + "x" * 1000))
+        seen: list[str] = []
+        until, but = None, 0
+        while True:
+            steps = kept.take_logs(
+                everything, None, 10, clear=clear, room=4000, until=until, but=but
+            )
+            found, dropped, more = finished(steps)
+            seen = [entry.data[:2] for entry in found] + seen
+            # What is beyond the limit is forgotten with the first page, and only then.
+            assert dropped == (2 if clear and len(seen) == 3 else 0)
+            if not more:
+                break
+            until, but = found[0].timestamp, 0 if clear else 1
+            if not clear and len(seen) == 9:
+                break  # each page has ten to choose from, and so they go on to the oldest
+        assert seen == [f"{n:02}" for n in range(12)][-len(seen) :]
+        assert len(seen) == (10 if clear else 9)
 
 
 def test_logs_that_had_to_go_are_counted_until_told() -> None:
@@ -153,7 +179,7 @@ def test_a_long_line_is_cut_and_marked() -> None:
     kept = buffers(log_bytes=10)
     kept.log(logged("a", "0123456789"))
     kept.log(logged("a", "0123456789A"))
-    found, _ = finished(kept.take_logs(everything, "a", 10, clear=True))
+    found, _, _ = finished(kept.take_logs(everything, "a", 10, clear=True))
     assert [entry.data for entry in found] == ["0123456789", "0123456789…"]
 
 
@@ -230,7 +256,7 @@ def test_however_many_servers_have_said_something_others_have_their_turn() -> No
         found: list[LogEntry] = []
 
         def step(
-            steps: Steps[tuple[list[LogEntry], int]] = steps,
+            steps: Steps[tuple[list[LogEntry], int, int]] = steps,
             found: list[LogEntry] = found,
         ) -> None:
             try:

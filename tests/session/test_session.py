@@ -52,7 +52,7 @@ async def test_logs_are_kept_and_wake_nobody(autojump_clock: MockClock) -> None:
         session.logged("x", "protocol", "error", {"a": 1}, "root")
         assert not session.events.has_pending
         assert session.events.triggers.last == 0
-        ((entry,), dropped) = finished(
+        ((entry,), dropped, _) = finished(
             session.buffers.take_logs(lambda _: True, None, 10, clear=True)
         )
         assert (entry.source, entry.level, entry.logger, entry.data) == (

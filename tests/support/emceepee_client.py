@@ -131,6 +131,12 @@ class Answer:
         return json.loads(self.text)
 
     @property
+    def kept_at(self) -> str | None:
+        """Where all of it is, if this is only a preview."""
+        links = [block["uri"] for block in self.content if block.get("type") == "resource_link"]
+        return next((uri for uri in links if uri.startswith("emceepee://results/")), None)
+
+    @property
     def error(self) -> Json:
         """What a tool of ours says, if it did not."""
         assert self.result["isError"] is True, self.texts
@@ -206,8 +212,21 @@ class Emceepee:
         return [*parts, {**event, "data": data}]
 
     async def says(self, tool: str, /, **arguments: Any) -> Any:
-        """What a tool of ours answers."""
-        return (await self.call(tool, **arguments)).json
+        """What a tool of ours answers, wherever all of it is."""
+        answer = await self.call(tool, **arguments)
+        if (uri := answer.kept_at) is None:
+            return answer.json
+        (whole,) = (await self.request("resources/read", {"uri": uri}))["contents"]
+        return json.loads(whole["text"])
+
+    async def all_of(self, tool: str, key: str, /, **arguments: Any) -> list[Json]:
+        """The entries of a list of ours, of all pages."""
+        said = await self.says(tool, **arguments)
+        found: list[Json] = said[key]
+        while "cursor" in said:
+            said = await self.says(tool, **arguments, cursor=said["cursor"])
+            found += said[key]
+        return found
 
     async def fails(self, tool: str, /, **arguments: Any) -> Json:
         """The error it answers instead."""

@@ -98,7 +98,21 @@ class World:
         if tool in RELAYED:
             return result
         assert isinstance(result["content"], list)
-        return strict(result["content"][0]["text"])
+        said = strict(result["content"][0]["text"])
+        if isinstance(said, dict) and said.keys() >= {"result", "omitted", "next"}:  # a preview
+            read = self.client.request("resources/read", uri=result["content"][1]["uri"])
+            (whole,) = (await read.answer())["result"]["contents"]
+            said = strict(whole["text"])
+        return said
+
+    async def all_of(self, tool: str, key: str, /, **arguments: Any) -> list[Any]:
+        """The entries of a list of ours, of all pages."""
+        said = await self.call(tool, **arguments)
+        found: list[Any] = said[key]
+        while "cursor" in said:
+            said = await self.call(tool, **arguments, cursor=said["cursor"])
+            found += said[key]
+        return found
 
     async def add(self, server: str, **entry: Any) -> bool:
         """Whether it is connected."""
@@ -112,7 +126,7 @@ class World:
             await self.call(tool, server=server, **arguments)
         for tool, arguments in SESSION:
             await self.call(tool, **arguments)
-        for task in (await self.call("list_tasks", include_completed=True))["tasks"]:
+        for task in await self.all_of("list_tasks", "tasks", include_completed=True):
             await self.call("get_task", task_id=task["task_id"])
             await self.call("get_task_result", task_id=task["task_id"], timeout_ms=1500)
             await self.call("cancel_task", task_id=task["task_id"])
@@ -121,12 +135,12 @@ class World:
         await self.call("execute_tool", server=server, **ECHO, timeout_ms=100)
 
     async def cancel_all(self) -> None:
-        for task in (await self.call("list_tasks"))["tasks"]:
+        for task in await self.all_of("list_tasks", "tasks"):
             await self.call("cancel_task", task_id=task["task_id"])
 
     async def open_questions(self) -> tuple[list[str], list[str]]:
-        forms = (await self.call("get_elicitations"))["elicitations"]
-        samples = (await self.call("get_sampling_requests"))["sampling_requests"]
+        forms = await self.all_of("get_elicitations", "elicitations")
+        samples = await self.all_of("get_sampling_requests", "sampling_requests")
         return [each["requestId"] for each in forms], [each["requestId"] for each in samples]
 
     async def answer_all(self) -> tuple[int, int]:

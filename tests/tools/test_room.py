@@ -21,9 +21,17 @@ async def test_questions_that_are_too_large_for_every_answer_are_named(connect: 
         for _ in range(2):
             await emceepee.start_task("raw", "large_question", {"size": 10_000})
         large = await emceepee.start_task("raw", "large_question", {"size": 100_000})
-        while len((said := await emceepee.says("get_elicitations"))["elicitations"]) < 3:
+        while len(listed := await emceepee.all_of("get_elicitations", "elicitations")) < 3:
             await emceepee.call("await_activity")
-        whole = {each["requestId"]: each for each in said["elicitations"]}
+        whole = {}
+        for each in listed:
+            of_each = await emceepee.says("get_elicitations", request_id=each["requestId"])
+            (whole[each["requestId"]],) = of_each["elicitations"]
+        assert [each for each in listed if each != whole[each["requestId"]]] == [
+            {key: each[key] for key in ("server", "requestId", "timestamp")} | {"too_large": True}
+            for each in whole.values()
+            if len(each["message"]) == 100_000
+        ]
         first, second, third = (await pending(emceepee))["elicitations"]
         named = [
             {"requestId": each, "server": "raw", "too_large": True}

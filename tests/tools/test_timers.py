@@ -117,7 +117,7 @@ async def test_there_is_a_limit_of_timers(connect: Open) -> None:
         }
         await emceepee.says("delete_timer", timer_id=timers[50])
         await emceepee.says("set_timer", duration_ms=3_600_000, message="m")
-        listed = (await emceepee.says("list_timers"))["timers"]
+        listed = await emceepee.all_of("list_timers", "timers")
         assert [timer["message"] for timer in listed] == [
             *(str(n) for n in range(100) if n != 50),
             "m",

@@ -17,7 +17,7 @@ from ...model.wire import dumps, loads
 from ...session.session import Session
 from ...tools.common.registry import Request, Toolbox
 from ...tools.common.response import Reply, finish
-from ...tools.results.preview import shown_error
+from ...tools.results.preview import answered, shown_error
 from ...waits.firewall import Firewall
 from ...web.wire import dump
 from ..lists import TTL_MS, enveloped
@@ -72,7 +72,7 @@ async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
         tool = toolbox.get(name)
     except UnknownTool as error:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
-    work = partial(tool.call, arguments=arguments)
+    work = partial(answered, tool, arguments=arguments)
     return await told(front, asked, await run_tool(front, name, asked, work))
 
 

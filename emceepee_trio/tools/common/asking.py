@@ -20,18 +20,21 @@ from ...backend.catalogue.catalog import Entries, List, name_of
 from ...backend.connections.client import Client
 from ...backend.connections.turns import Turns
 from ...backend.connections.witness import BrokeOff, NotRun, Unanswered
-from ...config.bounds import MAX_SAID
+from ...config.bounds import MAX_PAGE_BYTES, MAX_SAID
 from ...errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, ToolError, internal
 from ...model.json.weight import cut
 from ...model.states import BackendState
 from ...model.wire import timestamp
 from ...session.call import Call
 from ...waits.firewall import Firewall, begin
-from .listing import listed, write
+from .listing import Group, errors_within, listed
 from .registry import Request
 from .response import Reply
 
 T = TypeVar("T")
+
+MAX_ERRORS = MAX_PAGE_BYTES // 4
+"""Bytes of what a list over all servers says of those that are missing in it."""
 
 RESOURCE_NOT_FOUND = -32002
 """What the handshake era says of a resource that is not there; the modern one: invalid params."""
@@ -213,11 +216,12 @@ class Gathered:
     @property
     def said(self) -> dict[str, Any]:
         """What an answer says beside the entries."""
-        return {"errors": self.errors} if self.errors else {}
+        return {"errors": errors_within(self.errors, MAX_ERRORS)} if self.errors else {}
 
-    async def reply(self, key: str) -> Reply:
-        written = await write(self.entries())
-        return attrs.evolve(listed(key, written, self.said), defines=written.of)
+    async def reply(self, request: Request, key: str, asked: Any) -> Reply:
+        groups = [Group(each.server, each, len(each.of_server)) for each in self.lists]
+        reply, page = await listed(request, key, groups, asked, self.said)
+        return attrs.evolve(reply, defines=page.sizes)
 
 
 async def gather(

@@ -10,6 +10,7 @@ import trio
 from ...config.bounds import MAX_LOGS_RETURNED, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
 from ...config.roots import Folder
 from ...config.server import A_NAME, FEW
+from ...errors import InvalidArguments
 from ...model.json.fields import Bounds, Doc, Most, Pattern, frozen
 from ...model.json.problems import Problem
 from ...model.states import BackendState
@@ -17,6 +18,7 @@ from ...model.wire import to_snake
 from ...session.buffers import LogEntry, at_least
 from ...waits.slices import in_slices
 from ..common.asking import ask
+from ..common.listing import Cursor, room_of, whose_cursor
 from ..common.registry import ACTS, READS, SETS, NoArguments, Request, tool
 from ..common.response import Reply, json_reply, long_reply
 
@@ -33,10 +35,10 @@ class GetNotifications:
 @tool("Notifications of servers, oldest first; removed when returned.", GetNotifications, ACTS)
 async def get_notifications(request: Request, asked: GetNotifications) -> Reply:
     buffers = request.session.buffers
-    found = buffers.take_notifications(asked.server, asked.limit)
+    found = buffers.take_notifications(asked.server, asked.limit, room_of(request))
     more = buffers.count_notifications(asked.server)
     said = {"more": more} if more else {}
-    return json_reply({"notifications": [to_snake(entry) for entry in found]} | said)
+    return await long_reply({"notifications": [to_snake(entry) for entry in found]} | said)
 
 
 @frozen
@@ -47,6 +49,7 @@ class GetLogs:
     exclude_sources: Annotated[tuple[Source, ...], FEW] = ()
     limit: Annotated[int, Bounds(1, MAX_LOGS_RETURNED)] = 100
     clear: Annotated[bool, Doc("forget what matched")] = True
+    cursor: Annotated[str | None, A_NAME] = None
 
 
 @tool(
@@ -64,10 +67,29 @@ async def get_logs(request: Request, asked: GetLogs) -> Reply:
             and entry.source not in asked.exclude_sources
         )
 
-    found, dropped = await in_slices(
-        request.session.buffers.take_logs(wanted, asked.server, asked.limit, clear=asked.clear)
+    whose = whose_cursor("logs", asked)
+    start = Cursor.of(asked.cursor, whose)
+    left, _, until = start.group.partition("@")  # of the limit, and from when on
+    if start.group and not (left.isdecimal() and len(left) < 4 and until):
+        raise InvalidArguments("cursor: not one; it is what the page before ended with")
+    found, dropped, more = await in_slices(
+        request.session.buffers.take_logs(
+            wanted,
+            asked.server,
+            int(left) if left else asked.limit,
+            clear=asked.clear,
+            room=room_of(request),
+            until=until or None,
+            but=start.at,
+        )
     )
-    return await long_reply({"logs": [to_snake(entry) for entry in found], "dropped": dropped})
+    said: dict[str, Any] = {"logs": [to_snake(entry) for entry in found], "dropped": dropped}
+    if more:
+        when = found[0].timestamp
+        shown = sum(entry.timestamp == when for entry in found) + start.at * (until == when)
+        following = Cursor(f"{more}@{when}", 0 if asked.clear else shown)
+        said |= {"more": more, "cursor": following.spelled(whose)}
+    return await long_reply(said)
 
 
 @frozen

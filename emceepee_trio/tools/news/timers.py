@@ -9,6 +9,8 @@ from ...config.bounds import MAX_TIMER_MESSAGE, MAX_TIMER_MS, MIN_INTERVAL_MS, M
 from ...config.server import A_NAME
 from ...model.json.fields import Bounds, Doc, MaxLength, frozen
 from ...model.json.problems import Problem
+from ...session.timers import Timer
+from ..common.listing import Group, by_age
 from ..common.registry import ACTS, ENDS, READS, Request, tool
 from ..common.response import Reply, json_reply
 
@@ -37,12 +39,15 @@ async def set_timer(request: Request, asked: SetTimer) -> Reply:
 @frozen
 class ListTimers:
     include_inactive: bool = False
+    cursor: Annotated[str | None, A_NAME] = None
 
 
 @tool("Active timers.", ListTimers, READS)
 async def list_timers(request: Request, asked: ListTimers) -> Reply:
     timers = request.session.timers.list(include_inactive=asked.include_inactive)
-    return json_reply({"timers": [timer.to_json() for timer in timers]})
+    groups = [Group(timer.timer_id, map(Timer.to_json, (timer,))) for timer in timers]
+    reply, _ = await by_age(request, "timers", groups, asked)
+    return reply
 
 
 @frozen

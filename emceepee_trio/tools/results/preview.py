@@ -17,7 +17,8 @@ import attrs
 
 from ... import logs
 from ...backend.connections.turns import Turns
-from ...config.bounds import KIB, MAX_PREVIEW_BYTES
+from ...config import OUR_NAME
+from ...config.bounds import KIB, MAX_PAGE_BYTES, MAX_PREVIEW_BYTES
 from ...errors import ToolError
 from ...model.json.intake import Measure, Unfit, read
 from ...model.json.shape import Elements, first_of, shape
@@ -29,7 +30,7 @@ from ...model.wire import dumps, loads
 from ...session.kept import PIECE, Kept, decoded_pieces, text_pieces
 from ...session.results import Results
 from ...waits.disk import on_disk
-from ..common.registry import Request
+from ..common.registry import Request, Tool
 from ..common.response import Reply, Result, error_reply, text
 
 RESULT = "emceepee://results/"
@@ -78,8 +79,7 @@ async def shown(request: Request, server: str, result: Result) -> Result:
     try:
         return await _Preview(request.session.results, most).of(result, blocks)
     except OSError as error:
-        why = error.strerror or str(error)
-        logs.write("warn", "result_not_kept", session=request.session.id, error=why)
+        _not_kept(request, error)
         return result
 
 
@@ -95,6 +95,30 @@ async def shown_json(request: Request, server: str, value: Any) -> Result | None
     if not most or not is_more_than(value, most):
         return None
     return await shown(request, server, {"content": [], "structuredContent": value})
+
+
+async def answered(tool: Tool, request: Request, arguments: Mapping[str, Any]) -> Reply:
+    """What a tool of ours says, and of what is too long for any answer a preview.
+
+    What servers answer has been looked at; events have a bound of their own.
+    """
+    reply = await tool.call(request, arguments)
+    most = inline_bytes(request, OUR_NAME)
+    most = max(most, MAX_PAGE_BYTES) if most else 0
+    content: list[Any] = reply.result.get("content", [])
+    if not most or reply.claim is not None or reply.of is not None or not _is_long(content, most):
+        return reply
+    try:
+        result = await _Preview(request.session.results, most).of(reply.result, content)
+    except OSError as error:
+        _not_kept(request, error)
+        return reply
+    return attrs.evolve(reply, result=result, full=())
+
+
+def _not_kept(request: Request, error: OSError) -> None:
+    why = error.strerror or str(error)
+    logs.write("warn", "result_not_kept", session=request.session.id, error=why)
 
 
 async def shown_error(request: Request, error: ToolError) -> Reply:

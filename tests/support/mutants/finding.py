@@ -6,8 +6,37 @@ from . import mutant
 
 _INDEX = "session/servers/test_index.py::"
 _SEARCH = "tools/test_search.py::"
+_LISTS = "tools/common/test_listing.py::"
 
 FINDING = (
+    mutant(
+        "a page begins where one of another list has ended",
+        "tools/common/listing.py",
+        "        if found[3] != _digest(asked):\n",
+        "        if not found[3]:\n",
+        f"{_LISTS}test_a_cursor_is_of_one_list_and_of_what_is_there",
+    ),
+    mutant(
+        "what has ended between two pages takes others with it",
+        "tools/common/listing.py",
+        "        left = [group for group in in_order if group.name >= found]\n",
+        "        left = [group for group in in_order if group.name > found]\n",
+        f"{_LISTS}test_what_ends_between_two_pages_takes_none_of_the_others_with_it",
+    ),
+    mutant(
+        "the log forgets what had no room on a page",
+        "session/buffers.py",
+        "            stay = set(map(id, rest))\n",
+        "            stay = set[int]()\n",
+        "session/test_buffers.py::test_logs_for_which_there_is_no_room_stay_for_the_next_page",
+    ),
+    mutant(
+        "what is said beside a list makes its pages too long",
+        "tools/common/listing.py",
+        "    return max(most - size_of_text(dumps(said)) - FRAME, most // 2)\n",
+        "    return most\n",
+        f"{_LISTS}test_pages_have_each_entry_once_and_none_is_longer_than_the_bound",
+    ),
     mutant(
         "an index is not brought up when a list has changed",
         "session/servers/index.py",

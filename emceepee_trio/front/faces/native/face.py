@@ -32,7 +32,7 @@ from ....tools.common.response import Reply
 from ....tools.execution import ExecuteTool, execute
 from ....tools.prompts import check_prompt_shown
 from ....tools.resources import check_shown, follow, unfollow
-from ....tools.results.preview import native_result
+from ....tools.results.preview import answered, native_result
 from ...lists import enveloped
 from ...progress import Progress
 from ..face import Incoming, Result
@@ -120,7 +120,8 @@ class NativeFace:
         front.remember_client(asked.meta.get(CLIENT_INFO_META_KEY))
         ours = self.beside.find(name)
         if ours is not None:
-            work: Callable[[Request], Awaitable[Reply]] = partial(ours.call, arguments=arguments)
+            work: Callable[[Request], Awaitable[Reply]]
+            work = partial(answered, ours, arguments=arguments)
         else:
             work = partial(self._execute, name, arguments)
         return await told(front, asked, await run_tool(front, name, asked, work))
