@@ -21,10 +21,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
+import anyio
 import attrs
 import httpx2
 import pytest
 import trio
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import emceepee_trio
@@ -48,7 +51,7 @@ from emceepee_trio.codemode.run import Raised, Script
 from emceepee_trio.commands.common import remote
 from emceepee_trio.config import Config, ConfigError, Limits, ResultSettings, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
-from emceepee_trio.front import log_messages, modern
+from emceepee_trio.front import log_messages, modern, stdio
 from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.logs import frequency, writer
@@ -671,6 +674,20 @@ async def slow_modern_reader(here: Here) -> None:
         await exchange.notify("x", {"n": n})
     assert len(exchange.said) == modern.BACKLOG
     assert json.loads(exchange.said[0])["params"] == {"n": 5}
+
+
+@tries("front.stdio.NOTES")
+async def slow_reader_of_pipes(here: Here) -> None:
+    outgoing, read = anyio.create_memory_object_stream[SessionMessage](0)
+    channel = stdio._Channel(outgoing)
+    for n in range(stdio.NOTES + 5):
+        channel.note(JSONRPCNotification(jsonrpc="2.0", method="x", params={"n": n}), None)
+    channel.close()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(channel.run)
+        async with read:
+            said = [item.message async for item in read]
+    assert len(said) == stdio.NOTES
 
 
 @tries("front.log_messages.BACKLOG")

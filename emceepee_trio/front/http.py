@@ -271,6 +271,7 @@ class McpEndpoint:
             raise Refused(
                 400, "Last-Event-ID names no stream of this session that is still kept"
             ) from None
+        client.backchannel.listens()
         try:
             with client.session.busy():
                 async with while_connected(receive):

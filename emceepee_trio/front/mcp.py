@@ -56,6 +56,7 @@ from ..session.session import Session
 from ..tools.common.clients import STRANGER, KnownClient, known
 from ..tools.common.registry import Request
 from ..waits.firewall import Firewall, begin_lasting
+from .asking.backchannel import Backchannel, Dialog
 from .faces.face import Face, Incoming, InFlight
 from .lists import (
     SERVER_INFO,
@@ -94,6 +95,8 @@ class Front:
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
+    backchannel: Backchannel | None = attrs.field(default=None, init=False)
+    """The way to ask it something, where it may initialize."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """What it said that it can, as it connected; in the modern era each request says so."""
     _is_greeted: bool = attrs.field(default=False, init=False)
@@ -101,8 +104,14 @@ class Front:
     _in_flight: dict[str | int, InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
 
-    def observe(self, message: object) -> None:
-        """A message has come in. Called before the dispatcher gets it, in the order of the wire."""
+    def observe(self, message: object) -> bool:
+        """A message has come in. Called before the dispatcher gets it, in the order of the wire.
+
+        Returns:
+            Whether it shall not get it: it answers a request of ours.
+        """
+        if self.backchannel is not None and self.backchannel.observe(message):
+            return True
         if isinstance(message, JSONRPCRequest):
             self._in_flight[coerce_request_id(message.id)] = self._new_entry()
         elif isinstance(message, JSONRPCNotification) and (
@@ -114,6 +123,7 @@ class Front:
                 reason = params.get("reason")
                 said = reason if isinstance(reason, str) else ""
                 self._cancelled(coerce_request_id(request_id), said)
+        return False
 
     def _cancelled(self, request_id: str | int, reason: str) -> None:
         entry = self._in_flight.get(request_id)
@@ -244,7 +254,12 @@ class Front:
 
     async def _answered(self, asked: Incoming) -> dict[str, Any] | None:
         self.session.used |= asked.method == "tools/call"
-        return await self.face.answer(self, asked)
+        work = partial(self.face.answer, self, asked)
+        back = self.backchannel
+        if asked.is_modern or back is None or not back.capabilities:
+            return await work()
+        with self.session.relay.offered(Dialog(back, asked.id)) as asked.entry.request.offer:
+            return await work()
 
     def remember_client(self, info: Any) -> None:
         """What it says of itself."""

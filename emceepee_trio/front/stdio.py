@@ -34,6 +34,7 @@ from mcp_types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    RequestId,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -44,12 +45,14 @@ from ..errors import EmceepeeError, internal
 from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..session.manager import SessionManager, open_sessions
+from ..session.relay import CannotBeAsked
 from ..session.session import Session
 from ..waits.bell import Bell
 from ..waits.firewall import Firewall, begin
 from ..waits.slices import in_slices
 from ..waits.watchdog import slow_steps
-from ..web.wire import answer, dump, id_of_one
+from ..web.wire import answer, dump, id_of_one, spelled
+from .asking.backchannel import Backchannel
 from .faces.face import Face
 from .faces.views import FACES
 from .mcp import Front, mcp_server
@@ -58,6 +61,8 @@ SESSION = "default"
 CHUNK = 65536
 EDGE = 512
 """Bytes kept of the beginning and the end of a line that is too long."""
+NOTES = 256
+"""Notifications of ours that wait to be written; a client that has more does not read."""
 GRACE = 0.25
 """Seconds for requests that are under way when input ends: ``echo … | emceepee stdio``."""
 LAST_WORDS = 0.1
@@ -136,6 +141,39 @@ async def _until_over(front: trio.CancelScope) -> None:
 
 
 @attrs.define(eq=False)
+class _Channel:
+    """What we say of our own accord to a client of the handshake era."""
+
+    _out: Out
+    _notes: tuple[
+        trio.MemorySendChannel[JSONRPCMessage], trio.MemoryReceiveChannel[JSONRPCMessage]
+    ] = attrs.field(factory=lambda: trio.open_memory_channel[JSONRPCMessage](NOTES), init=False)
+
+    async def run(self) -> None:
+        async with self._out, self._notes[1] as notes:
+            async for note in notes:
+                await self._out.send(SessionMessage(note))
+
+    def close(self) -> None:
+        self._notes[0].close()
+
+    async def send(self, message: JSONRPCRequest, about: RequestId | None) -> None:
+        try:
+            await self._out.send(SessionMessage(message))
+        except GONE:
+            raise CannotBeAsked from None
+
+    def note(self, message: JSONRPCNotification, about: RequestId | None) -> None:
+        try:
+            self._notes[0].send_nowait(message)
+        except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    def reaches(self) -> bool:
+        return True
+
+
+@attrs.define(eq=False)
 class _Unanswered:
     """Requests that were read and whose answers are not written."""
 
@@ -181,6 +219,9 @@ async def _serve(
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_write, from_server, unanswered, nursery.cancel_scope, pipes)
+        channel = _Channel(outgoing.clone())
+        nursery.start_soon(channel.run)
+        front.backchannel = Backchannel(session, channel)
 
         async def read() -> None:
             async with to_server, outgoing.clone() as replies:
@@ -197,6 +238,7 @@ async def _serve(
 
         nursery.start_soon(read)
         await serve_dual_era_loop(mcp_server(), incoming, outgoing, lifespan_state=front)
+        channel.close()
 
 
 async def _read(
@@ -280,7 +322,8 @@ async def _take(
             said = f"more than {at_most} requests wait for their answers; read those first"
             await replies.send(_refusal(message.id, said))
         elif message is not None:
-            front.observe(message)
+            if front.observe(message):
+                continue
             unanswered.read(message)
             await to_server.send(SessionMessage(message))
         elif not asked or "id" in item:  # else a notification, which has nobody to be told
@@ -296,6 +339,8 @@ async def _line(message: JSONRPCMessage) -> str | None:
     """What is written of it; nothing of a notification that cannot be."""
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         return (await answer(message))[0]
+    if isinstance(message, JSONRPCRequest):
+        return await spelled(message)
     with Firewall("notification_crashed"):
         return dump(message)
     return None

@@ -319,10 +319,13 @@ class Session:
         chosen = [Folder(root["uri"], root.get("name")) for root in roots]
         self.choose_roots(self.told_roots.choice(chosen)())
 
-    def choose_roots(self, choice: Choice) -> None:
-        """The same, worked out by somebody who could wait for the disk."""
-        self.told_roots.choose(choice)
-        self.tell_roots()
+    def choose_roots(self, choice: Choice, *, by_client: bool = False) -> None:
+        """The same, worked out by somebody who could wait for the disk.
+
+        What a client says of itself counts until somebody chooses by tool.
+        """
+        if self.told_roots.choose(choice, by_client=by_client):
+            self.tell_roots()
 
     def _configured_roots(self) -> Mapping[str, tuple[Folder, ...]]:
         """Of the servers that have some of their own."""

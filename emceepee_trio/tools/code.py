@@ -131,7 +131,8 @@ async def codemode_execute(request: Request, asked: CodemodeExecute) -> Reply:
     # What ends does so by its own deadline, which comes first.
     patience = math.inf if ends and wait_ms == timeout_ms else wait_ms / SECOND
     try:
-        outcome = await session.calls.wait(call, patience)
+        with request.waiting(call):
+            outcome = await session.calls.wait(call, patience)
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):

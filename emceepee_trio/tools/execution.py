@@ -106,7 +106,8 @@ async def execute(
     request.waits_for(backend)
     request.can_go_on(lambda: session.calls.promote(call))
     try:
-        outcome = await session.calls.wait(call, wait_ms / 1000)
+        with request.waiting(call):
+            outcome = await session.calls.wait(call, wait_ms / 1000)
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
@@ -122,6 +122,13 @@ async def answer(message: JSONRPCResponse | JSONRPCError) -> tuple[str, bool]:
             return await in_slices(spell(whole)), True
         return dump(message), True
     return crashed(message.id, str(wall.log_id)), False
+
+
+async def spelled(message: JSONRPCRequest) -> str:
+    """A request of ours as it goes out; what it asks may be long."""
+    if is_long(message.params):
+        return await in_slices(spell(message.model_dump(by_alias=True, exclude_unset=True)))
+    return dump(message)
 
 
 def crashed(request_id: str | int | None, log_id: str) -> str:

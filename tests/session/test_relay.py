@@ -326,6 +326,27 @@ async def test_of_calls_in_flight_the_oldest_is_asked_whose_request_can_take_it(
         assert question.is_open
 
 
+async def test_a_call_goes_on_waiting_for_its_client_within_its_patience(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_scene() as scene:
+        client, began = Client(), trio.current_time()
+
+        async def send(call: Any) -> Any:
+            return await scene.questions.ask("x", "elicitation", FORM, lambda: "call_ended")
+
+        scene.relay.join(client)
+        call = scene.calls.begin("x", "t", {}, send, patience=60, ttl=600)
+        call.waiting_on = "answer"
+        outcome = await scene.calls.wait(call, 60)
+        assert outcome is call.task
+        assert trio.current_time() == began + 60
+        (question,) = client.asked
+        assert question.is_relayed  # still: its dialog is open
+        await client.says({"action": "decline"})
+        assert call.slot.peek() == {"action": "decline"}
+
+
 async def test_a_bug_of_who_asks_leaves_the_question_to_the_tools(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

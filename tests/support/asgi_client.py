@@ -267,6 +267,12 @@ class Client:
         result: Json = answered["result"]
         return result
 
+    async def reply(self, asked: Json, result: Any = None, **error: Any) -> None:
+        """The answer to a request of the server: a result, or an error."""
+        said = {"error": error} if error else {"result": result}
+        taken = await self.post({"jsonrpc": "2.0", "id": asked["id"], **said}).complete()
+        assert taken.status == 202
+
     def cancel(self, request_id: Any, **params: Any) -> Exchange:
         params |= {"requestId": request_id}
         return self.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})

@@ -66,9 +66,12 @@ class World:
     def client(self, principal: str = "local") -> Client:
         return Client(self.endpoint, self.nursery, principal)
 
-    async def joined(self, version: str = LATEST, principal: str = "local") -> Client:
+    async def joined(
+        self, version: str = LATEST, principal: str = "local", **capabilities: Json
+    ) -> Client:
         """A client of the handshake era with a session of its own."""
         client = self.client(principal)
+        client.capabilities = capabilities
         assert (await client.initialize(version)).status == 200
         return client
 

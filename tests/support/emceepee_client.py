@@ -311,9 +311,13 @@ async def open_emceepee(
     *,
     era: Era = "handshake",
     client_info: Implementation = CLIENT,
+    callbacks: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> AsyncGenerator[Emceepee]:
-    """A client of a new ``emceepee stdio`` with these servers and settings."""
+    """A client of a new ``emceepee stdio`` with these servers and settings.
+
+    *callbacks* are the SDK's, for what it shall be asked.
+    """
     config = write_config(folder, servers or {}, **settings)
     stderr = folder / "stderr.log"
     command, *args = warm.command("emceepee_trio")
@@ -330,7 +334,11 @@ async def open_emceepee(
         transport = stdio_client(program, errlog=errlog)
         mode = "legacy" if era == "handshake" else "auto"
         async with Client(
-            transport, mode=mode, client_info=client_info, message_handler=hear
+            transport,
+            mode=mode,
+            client_info=client_info,
+            message_handler=hear,
+            **(callbacks or {}),
         ) as client:
             assert client.protocol_version == ("2025-11-25" if era == "handshake" else MODERN)
             yield Emceepee(client, era, stderr)

@@ -23,6 +23,7 @@ from mcp_types import (
     ErrorData,
     JSONRPCError,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
@@ -34,7 +35,8 @@ from ...session.events import Delivery
 from ...session.manager import SessionManager
 from ...session.session import Session
 from ...waits.firewall import Firewall, begin
-from ...web.wire import answer, crashed, dump
+from ...web.wire import answer, crashed, dump, spelled
+from ..asking.backchannel import Backchannel
 from ..faces.face import Face
 from ..mcp import Front, mcp_server
 from ..progress import progress_note
@@ -166,8 +168,8 @@ class HandshakeConnection:
         try:
             for message in messages:
                 if not isinstance(message, JSONRPCRequest):
-                    self.front.observe(message)
-                    pipe.send_nowait(SessionMessage(message))
+                    if not self.front.observe(message):
+                        pipe.send_nowait(SessionMessage(message))
                     continue
                 assert stream is not None
                 if (said := self.front.at_once(message, self.version)) is not None:
@@ -253,6 +255,11 @@ class HandshakeConnection:
         for request_id in tuple(self._exchanges):
             self._settle(request_id)
 
+    def stream_about(self, request_id: RequestId | None) -> Stream:
+        """That of the answer to this request, if it is under way; else that of its own."""
+        exchange = self._exchange(request_id)
+        return self.streams.standalone if exchange is None else exchange.stream
+
     async def say(self, item: SessionMessage) -> None:
         """A message from the dispatcher, put into the stream it belongs to."""
         with self._wall(self.front.session.id) as wall:
@@ -275,11 +282,10 @@ class HandshakeConnection:
             self.streams.add(exchange.stream, said, is_answer=True, delivery=delivery)
             self._settle(exchange.request_id)
         else:
-            related = None
+            about = None
             if isinstance(metadata, ServerMessageMetadata):
-                related = self._exchange(metadata.related_request_id)
-            stream = self.streams.standalone if related is None else related.stream
-            self.streams.add(stream, dump(message))
+                about = metadata.related_request_id
+            self.streams.add(self.stream_about(about), dump(message))
         await self.streams.wait_for_room()
 
     def end(self) -> None:
@@ -319,12 +325,31 @@ class HttpSession:
     manager: SessionManager
     streams: Streams = attrs.field(init=False)
     connection: HandshakeConnection | None = attrs.field(default=None, init=False)
+    backchannel: Backchannel = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         sweeper = self.session.sweeper
         journal = self.session.shared.journal
         self.streams = Streams(self.session.id, on_kept=sweeper.look, journal=journal)
         sweeper.keepers = (*sweeper.keepers, self.streams)
+        self.backchannel = Backchannel(self.session, self)
+
+    def reaches(self) -> bool:
+        return self.streams.standalone.has_reader
+
+    async def send(self, message: JSONRPCRequest, about: RequestId | None) -> None:
+        said = await spelled(message)
+        self.streams.add(self._stream(about), said, asks=str(message.id))
+        await self.streams.wait_for_room()
+
+    def note(self, message: JSONRPCNotification, about: RequestId | None) -> None:
+        self.streams.add(self._stream(about), dump(message))
+        self.streams.make_room()
+
+    def _stream(self, about: RequestId | None) -> Stream:
+        if self.connection is None:
+            return self.streams.standalone
+        return self.connection.stream_about(about)
 
     def close(self) -> None:
         """The session has ended."""
@@ -336,7 +361,9 @@ class HttpSession:
         """A new connection of the client, with this face; an earlier one ends."""
         if self.connection is not None:
             self.connection.end()
+            self.backchannel.start_over(self.streams.unread_requests())
         front = Front(self.session, self.manager, face)
+        front.backchannel = self.backchannel
         self.connection = HandshakeConnection(front, self.streams)
         front.deliver = self.connection.carry
         self.connection.begin(self.session)

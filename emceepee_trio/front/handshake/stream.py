@@ -31,6 +31,8 @@ class StreamEntry:
     """Among all entries of the session; the lower, the older."""
     delivery: Delivery | None = None
     """Events that it tells of, as long as they may go back."""
+    asks: str | None = None
+    """The id of the request of ours that it is."""
 
     def hand_over(self) -> bool:
         """A connection writes it, now. Whether that settles what becomes of events."""

@@ -122,6 +122,7 @@ class Streams:
         *,
         is_answer: bool = False,
         delivery: Delivery | None = None,
+        asks: str | None = None,
     ) -> None:
         """Synchronous: messages are in the order in which they are said, whatever their writers do.
 
@@ -135,7 +136,7 @@ class Streams:
             stream.behind_since = trio.current_time()
         stream.last += 1
         self._ages += 1
-        entry = StreamEntry(stream.last, data, is_answer, self._ages, delivery)
+        entry = StreamEntry(stream.last, data, is_answer, self._ages, delivery, asks)
         stream.entries.append(entry)
         if delivery is not None:
             stream.telling[entry.number] = entry
@@ -146,14 +147,19 @@ class Streams:
             self._unload(stream)
         stream.news.ring()
 
+    def unread_requests(self) -> set[str]:
+        """Ids of our own that are yet to be read in the standalone stream."""
+        unread = (e for e in self.standalone.entries if e.number > self.standalone.taken)
+        return {entry.asks for entry in unread if entry.asks is not None}
+
     async def wait_for_room(self) -> None:
         """What a writer does after :meth:`add`. No checkpoint if there is room, as usual."""
-        if self._make_room():
+        if self.make_room():
             return
         with trio.move_on_after(WRITER_PATIENCE):
-            while not self._make_room() and not self._is_flooded:
+            while not self.make_room() and not self._is_flooded:
                 await self._room.wait()
-        while not self._make_room():
+        while not self.make_room():
             self._drop_slowest_reader()
 
     @property
@@ -165,8 +171,9 @@ class Streams:
         self._line.join(stream)
         self._room.ring()
 
-    def _make_room(self) -> bool:
-        """Evict down to the bounds, but for the newest, however large."""
+    def make_room(self) -> bool:
+        """Evict down to the bounds, but for the newest, however large: what a writer does who
+        cannot wait. Whether that is done."""
         while self._count > self.keep or (self._bytes > self.keep_bytes and self._count > 1):
             stream = self._line.pop()
             if stream is None:  # all wait for live readers

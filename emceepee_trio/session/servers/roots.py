@@ -31,6 +31,7 @@ class ToldRoots:
     _own: Callable[[], Mapping[str, tuple[Folder, ...]]]
     """Those of servers that have some of their own."""
     _choice: Choice | None = attrs.field(default=None, init=False)
+    _is_by_tool: bool = attrs.field(default=False, init=False)
 
     @property
     def _configured(self) -> tuple[Folder, ...]:
@@ -82,9 +83,16 @@ class ToldRoots:
 
         return work
 
-    def choose(self, choice: Choice) -> None:
-        """From now on servers are told that."""
+    def choose(self, choice: Choice, *, by_client: bool = False) -> bool:
+        """From now on servers are told that; False if it changes nothing.
+
+        What is chosen by tool stays, whatever the client says of itself.
+        """
+        if by_client and (self._is_by_tool or choice == self._choice):
+            return False
+        self._is_by_tool = not by_client
         self._choice = choice
+        return True
 
 
 def _check(roots: Sequence[Folder], allowed: Sequence[Folder]) -> None:

@@ -130,7 +130,8 @@ async def _within_patience(
     patience_ms = min(limits.execute_timeout_ms, request.answer_ms)
     with trio.move_on_after(patience_ms / 1000):
         try:
-            return await backend.ask(exchange)
+            with request.working():
+                return await backend.ask(exchange)
         except MCPError as error:
             raise as_tool_error(error, name, what) from None
     request.session.planned.discard(name)  # what was said to be missing is told when it comes

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import attrs
 
 from ...backend.backend import Backend
+from ...backend.connections.callbacks import as_work_for
 from ...config.bounds import MAX_EXECUTE_TIMEOUT_MS
 from ...errors import InvalidArguments, UnknownTool
 from ...model.json.fields import fields_of
@@ -22,6 +24,7 @@ from ...model.json.schema import json_schema
 from ...model.json.strict import structure
 from ...session.call import Call
 from ...session.manager import SessionManager
+from ...session.relay import Offer
 from ...session.session import Session
 from .response import Reply
 
@@ -51,6 +54,8 @@ class Request:
     """The call of the script that makes it, which waits as long as that does."""
     shortens: bool = True
     """Long answers of servers are kept, and shown as previews; else they are passed on whole."""
+    offer: Offer | None = None
+    """Its client may be asked itself what comes up."""
     is_native: bool = False
     """Its client knows resources of servers by URIs that say whose they are: see `model/native`."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
@@ -73,6 +78,16 @@ class Request:
         self._promote = promote
         if self.gave_up:
             promote()
+
+    def waiting(self, call: Call) -> AbstractContextManager[object]:
+        """Entered while it waits for that call."""
+        if self.offer is None:
+            return nullcontext()
+        return self.session.relay.waiting(self.offer, call.id)
+
+    def working(self) -> AbstractContextManager[object]:
+        """Entered while it asks servers by itself."""
+        return nullcontext() if self.offer is None else as_work_for(self.offer.id)
 
     def give_up(self) -> None:
         """The client has stopped waiting. Synchronous: the request is cancelled right after."""

@@ -366,15 +366,15 @@ async def test_no_message_is_dearer_for_what_is_kept() -> None:
             entry = streams.standalone.after(reader.cursor)
             assert entry is not None
             reader.took(entry)
-            assert streams._make_room()
+            assert streams.make_room()
             other = streams.new()
             streams.add(other, "more")
-            assert streams._make_room()
+            assert streams.make_room()
             other.drop_reader()
             streams.abandon(other)
             streams.add(other, "answer", is_answer=True)
             streams.finish(other)
-            assert streams._make_room()
+            assert streams.make_room()
             assert streams.next_due() is None
             streams.sweep()
 

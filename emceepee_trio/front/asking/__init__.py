@@ -1,0 +1,5 @@
+"""Asking clients what servers ask: each era has its own way to do so.
+
+`backchannel` requests of ours to a client of the handshake era, and the answers to them · `roots`
+what it says of its folders.
+"""

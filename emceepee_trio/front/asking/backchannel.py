@@ -1,0 +1,177 @@
+"""Requests of ours to a client of the handshake era, and its answers.
+
+A request travels with the answer to one of the client, if it is for that one, else on its own; on
+pipes that is the same. Its id is random: an answer can be guessed by nobody who has not read it. A
+client that has lost its streams is asked again when it is back, under another id, what it had read
+before; what it had not read is still on its way to it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Container, Mapping
+from typing import Any, Protocol
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
+
+from ...session.questions import Kind, Question
+from ...session.relay import CannotBeAsked, takes
+from ...session.session import Session
+from ...waits.bell import Bell
+from ...waits.slot import Slot
+from .roots import ClientRoots
+
+METHODS = {"elicitation": "elicitation/create", "sampling": "sampling/createMessage"}
+
+BACK_WITHIN = 10.0
+"""Seconds that a question waits for a client that has lost its streams; then the tools have it."""
+
+
+class _Lost(Exception):
+    """It was read on a stream that its client has lost."""
+
+
+class Channel(Protocol):
+    """What carries messages to one client."""
+
+    async def send(self, message: JSONRPCRequest, about: RequestId | None) -> None:
+        """Put it on its way, with the answer to the request that it is *about* if it can be."""
+        ...
+
+    def note(self, message: JSONRPCNotification, about: RequestId | None) -> None:
+        """The same, at once; it may get lost where nobody reads."""
+        ...
+
+    def reaches(self) -> bool:
+        """Whether a client hears what is about nothing it has asked."""
+        ...
+
+
+@attrs.define(eq=False)
+class Backchannel:
+    """To the client of one session, however often it joins that again."""
+
+    session: Session
+    channel: Channel
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    is_ready: bool = attrs.field(default=False, init=False)
+    """It has said that it is initialized."""
+    _waiting: dict[str, tuple[str, Slot[dict[str, Any]]]] = attrs.field(factory=dict, init=False)
+    """Methods of what was asked and not answered, by id."""
+    _back: Bell = attrs.field(factory=Bell, init=False)
+    _anytime: Dialog = attrs.field(init=False)
+    _roots: ClientRoots = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._roots = ClientRoots(self.session, self.request)
+        self._anytime = Dialog(self)
+        self.session.relay.join(self._anytime)
+
+    def observe(self, message: object) -> bool:
+        """A message of the client, in the order of the wire; whether it was for nobody else."""
+        match message:
+            case JSONRPCResponse(id=str() as id_):
+                if id_ in self._waiting:
+                    self._waiting[id_][1].set(message.result)
+                return True
+            case JSONRPCError(id=str() as id_):
+                if id_ in self._waiting:
+                    error = message.error
+                    self._waiting[id_][1].fail(MCPError(error.code, error.message, error.data))
+                return True
+            case JSONRPCRequest(method="initialize"):
+                said = (message.params or {}).get("capabilities")
+                self.capabilities = said if isinstance(said, Mapping) else {}
+            case JSONRPCNotification(method="notifications/initialized"):
+                self.is_ready = True
+                self.listens()
+                if "roots" in self.capabilities:
+                    self._roots.ask()
+            case JSONRPCNotification(method="notifications/roots/list_changed"):
+                if self.is_ready and "roots" in self.capabilities:
+                    self._roots.ask()
+        return False
+
+    def listens(self) -> None:
+        """It can be asked now, if it could not before."""
+        self._back.ring()
+        self.session.relay.look(self._anytime)
+
+    def start_over(self, on_their_way: Container[str]) -> None:
+        """The client has lost its streams. It joins again; some requests it has yet to read."""
+        self.is_ready, self.capabilities = False, {}
+        for id_, (_, slot) in self._waiting.items():
+            if id_ not in on_their_way:
+                slot.fail(_Lost())
+
+    def can_now(self) -> bool:
+        return self.is_ready and self.channel.reaches()
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, about: RequestId | None = None
+    ) -> dict[str, Any]:
+        """Its answer. Cancelling this tells the client.
+
+        Raises:
+            MCPError: it has answered with an error.
+            CannotBeAsked: it is gone, or has come back as one that cannot do this any more.
+        """
+        while True:
+            try:
+                return await self._request(method, params, about)
+            except _Lost:
+                about = None
+            with trio.move_on_after(BACK_WITHIN):
+                while not self.can_now():
+                    await self._back.wait()
+            if not self.can_now() or method.partition("/")[0] not in self.capabilities:
+                raise CannotBeAsked
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any] | None, about: RequestId | None
+    ) -> dict[str, Any]:
+        request_id = secrets.token_urlsafe(16)
+        slot = Slot[dict[str, Any]]()
+        self._waiting[request_id] = method, slot
+        whole: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
+        if params is not None:
+            whole["params"] = dict(params)
+        try:
+            await self.channel.send(JSONRPCRequest.model_validate(whole), about)
+            return await slot.wait_result()
+        except trio.Cancelled:
+            if not slot.is_settled:
+                over = {"requestId": request_id, "reason": "it is not asked any more"}
+                method = "notifications/cancelled"
+                note = JSONRPCNotification(jsonrpc="2.0", method=method, params=over)
+                self.channel.note(note, about)
+            raise
+        finally:
+            del self._waiting[request_id]
+
+
+@attrs.frozen(eq=False)
+class Dialog:
+    """A client as one who can be asked: because of one of its requests, or at any time."""
+
+    backchannel: Backchannel
+    about: RequestId | None = None
+
+    def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
+        it = self.backchannel
+        return takes(it.capabilities, kind, params) and (self.about is not None or it.can_now())
+
+    async def ask(self, question: Question) -> dict[str, Any]:
+        params = dict(question.params)
+        if question.mode == "url" and question.kind == "elicitation":
+            params.setdefault("elicitationId", question.id)  # which the modern era does without
+        return await self.backchannel.request(METHODS[question.kind], params, self.about)
