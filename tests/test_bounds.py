@@ -70,8 +70,8 @@ from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
-from emceepee_trio.tools import code, resources
-from emceepee_trio.tools.common import asking, listing
+from emceepee_trio.tools import code
+from emceepee_trio.tools.common import asking, following, listing
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
@@ -605,7 +605,7 @@ async def clients(here: Here) -> None:
 
 @tries("config.bounds.MAX_SUBSCRIPTIONS")
 async def subscriptions(here: Here) -> None:
-    here.monkeypatch.setattr(resources, "MAX_SUBSCRIPTIONS", 3)
+    here.monkeypatch.setattr(following, "MAX_SUBSCRIPTIONS", 3)
     async with session() as there:
         for n in range(3):
             await there.says("subscribe_resource", server="good", uri=f"demo://{n}")

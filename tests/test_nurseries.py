@@ -23,6 +23,7 @@ OWN = {
     "commands/demo.py": {"_tour": "of a command", "_daemon": "of a command"},
     "daemon.py": {"run": "of the process"},
     "serving/listen.py": {"serve_http": "of the process; each connection has a firewall"},
+    "front/news.py": {"run": "of one connection's messages"},
     "front/log_messages.py": {"run": "of one connection's messages"},
     "front/modern.py": {"serve": "of one request"},
     "front/handshake/readers.py": {"while_connected": "of one request"},

@@ -270,7 +270,7 @@ class Backend:
     @property
     def is_used(self) -> bool:
         """Something is under way, a resource is followed, or a question is open."""
-        return bool(self.uses or self.preferences.subscriptions or self.knowledge.is_learning)
+        return bool(self.uses or self.preferences.subscribed() or self.knowledge.is_learning)
 
     # What its supervisor reports: see supervisor.Kept.
 

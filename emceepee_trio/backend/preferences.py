@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 from mcp import MCPError
 
@@ -16,16 +18,18 @@ class Preferences:
     session_id: str
     log_level: str | None = attrs.field(default=None, init=False)
     subscriptions: set[str] = attrs.field(factory=set, init=False)
-    """URIs of resources."""
+    """URIs of resources that the session follows."""
+    streams: Counter[str] = attrs.field(factory=Counter, init=False)
+    """Those that streams of clients follow, and how many do."""
 
     def subscribed(self) -> frozenset[str]:
-        return frozenset(self.subscriptions)
+        return frozenset(self.subscriptions | self.streams.keys())
 
     async def repeat(self, client: Client) -> None:
         """Say it to a backend of the handshake era; a modern one is told with each request."""
         if self.log_level is not None:
             await self._say(client, "logging/setLevel", {"level": self.log_level})
-        for uri in sorted(self.subscriptions):
+        for uri in sorted(self.subscribed()):
             await self._say(client, "resources/subscribe", {"uri": uri})
 
     async def _say(self, client: Client, method: str, params: Params) -> None:

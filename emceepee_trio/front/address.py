@@ -10,22 +10,32 @@ from mcp_types import INVALID_PARAMS
 
 from ..serving.asgi import Refused, Scope
 from .faces.face import Face
+from .faces.one_server import OneServer
 
 DEFAULT_WORKSPACE = "main"
+_ONE_SERVER = re.compile(r"/servers/([^/]{1,200})/mcp/?")
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def face_of(scope: Scope, faces: Mapping[str, Face]) -> Face:
-    """What is shown: the view of ``?view=NAME``.
+    """What is shown: the server of ``/servers/NAME/mcp``, or the view of ``?view=NAME``.
 
     Raises:
         Refused: there is no such view.
     """
+    if (server := server_of(scope["path"])) is not None:
+        return OneServer(server)
     names = _query(scope).get("view", [next(iter(faces))])
     if len(names) != 1 or names[0] not in faces:
         said = " and ".join(map(repr, names))
         raise Refused(400, f"no view {said}; there are {', '.join(faces)}", code=INVALID_PARAMS)
     return faces[names[0]]
+
+
+def server_of(path: str) -> str | None:
+    """The name of the server that is alone to be seen at that path."""
+    found = _ONE_SERVER.fullmatch(path)
+    return None if found is None else found[1]
 
 
 def names_workspace(scope: Scope) -> bool:

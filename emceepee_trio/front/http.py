@@ -33,6 +33,7 @@ from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
+from ..session.servers.registry import not_found
 from ..waits.slices import in_slices
 from ..web.wire import (
     ClientGone,
@@ -45,7 +46,7 @@ from ..web.wire import (
     send_json,
     start_events,
 )
-from .address import face_of, names_workspace
+from .address import face_of, names_workspace, server_of
 from .faces.face import Face
 from .handshake.clients import HandshakeConnection, HttpSession
 from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
@@ -153,6 +154,8 @@ class McpEndpoint:
         client = self._client(headers.get(SESSION_HEADER), principal)
         connection = client.connection
         assert connection is not None
+        if connection.front.face.server != server_of(scope["path"]):
+            raise Refused(404, "that session was opened at another URL; initialize a new one here")
         _check_version(headers)
         if isinstance(data, list) and connection.version != BATCHES:
             raise Refused(400, f"batches exist only in protocol version {BATCHES}")
@@ -181,17 +184,22 @@ class McpEndpoint:
         if named is not None:
             client = self._client(named, principal)
         else:
-            client = await self._new_client(principal, _on_demand(message.params or {}))
+            client = await self._new_client(principal, face, _on_demand(message.params or {}))
         connection = client.connect(face)
         latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
         known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         connection.version = asked.protocol_version if known else latest
         await self._exchange(client, connection, [message], receive, send)
 
-    async def _new_client(self, principal: str, on_demand: bool) -> HttpSession:
+    async def _new_client(self, principal: str, face: Face, on_demand: bool) -> HttpSession:
         if self.manager.draining.is_set():
             raise Refused(503, "shutting down")
         session_id = secrets.token_urlsafe(24)
+        if face.server is not None:
+            names = {server.name: server for server in self.manager.config.servers}
+            if face.server not in names:
+                raise Refused(404, not_found(face.server, names), code=INVALID_PARAMS)
+            on_demand = True  # no other server need be started
         session = await open_session(self.manager, session_id, principal, on_demand=on_demand)
         client = self._clients[session.id] = HttpSession(session, self.manager)
         session.at_end(partial(self._forget, client))

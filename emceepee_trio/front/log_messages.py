@@ -36,14 +36,11 @@ class LogMessages:
 
     async def run(self, notify: Notify, over: trio.Event) -> None:
         """Send until *over*."""
-        self._buffers.listeners.add(self._heard)
-        try:
+        with self._buffers.heard_by(self._heard):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._send, notify)
                 await over.wait()
                 nursery.cancel_scope.cancel("the connection is over")
-        finally:
-            self._buffers.listeners.remove(self._heard)
 
     def _heard(self, entry: LogEntry) -> None:
         if entry.source == "protocol" and self._wanted(entry.level):

@@ -23,6 +23,7 @@ from mcp.server import Server
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import SessionMessage
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -69,6 +70,7 @@ from .lists import (
     read_resource,
 )
 from .log_messages import LogMessages
+from .news import Following, Send
 from .progress import Report
 from .sdk import raw_notify
 
@@ -82,6 +84,10 @@ EXPECTED = (MCPError, ValidationError)
 """What the SDK answers by itself: errors of ours, and of clients that send what they must not."""
 
 
+async def _nowhere(item: SessionMessage) -> None:
+    """A transport that shows nothing has no place for it."""
+
+
 @attrs.define(eq=False)
 class Front:
     """One connection of one client to its session."""
@@ -93,6 +99,10 @@ class Front:
     """Set when what only waits shall return."""
     deliver: Callable[[RequestId, Delivery], None] = lambda _, delivery: delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
+    send: Send = _nowhere
+    """Puts a message that is no answer on its way; the transport's."""
+    following: Following | None = attrs.field(default=None, init=False)
+    """What it hears of one server."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
     backchannel: Backchannel | None = attrs.field(default=None, init=False)

@@ -31,6 +31,7 @@ from mcp.shared.inbound import (
     unsupported_protocol_version_rejection,
     validate_mcp_param_headers,
 )
+from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     HEADER_MISMATCH,
@@ -107,6 +108,10 @@ class _Exchange:
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> None:
         self.say(JSONRPCNotification(jsonrpc="2.0", method=method, params=dict(params or {})))
+
+    async def send(self, item: SessionMessage) -> None:
+        assert isinstance(item.message, JSONRPCNotification)  # nothing is asked in this era
+        self.say(item.message)
 
     def say(self, message: JSONRPCNotification) -> None:
         """Before the answer."""
@@ -211,6 +216,7 @@ class Modern:
         _raise_if(_param_rejection(message, headers, face, session))
         exchange = _Exchange(message.id)
         front = Front(session, self.manager, face, session.draining, exchange.carry)
+        front.send = exchange.send
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities

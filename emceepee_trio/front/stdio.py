@@ -217,7 +217,8 @@ async def _serve(
     front, unanswered = Front(session, manager, face, session.draining), _Unanswered()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    async with trio.open_nursery() as nursery:
+    async with trio.open_nursery() as nursery, outgoing.clone() as beside:
+        front.send = beside.send
         nursery.start_soon(_write, from_server, unanswered, nursery.cancel_scope, pipes)
         channel = _Channel(outgoing.clone())
         nursery.start_soon(channel.run)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from itertools import accumulate, islice
 from typing import Any
 
@@ -117,6 +118,15 @@ class Buffers:
     _heard_bytes: Counter[str] = attrs.field(factory=Counter, init=False)
     _logged: dict[str, deque[LogEntry]] = attrs.field(factory=dict, init=False)
     _dropped: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    @contextmanager
+    def heard_by(self, listener: Callable[[LogEntry], None]) -> Generator[None]:
+        """Show it every log entry as it comes, meanwhile."""
+        self.listeners.add(listener)
+        try:
+            yield
+        finally:
+            self.listeners.discard(listener)
 
     def hear(self, notification: NotificationEntry) -> None:
         server = notification.server

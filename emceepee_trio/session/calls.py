@@ -170,8 +170,10 @@ class Calls:
             return call.task
         return call.slot.peek()
 
-    async def complete(self, call: Call) -> Result:
+    async def complete(self, call: Call, why: str = "its script has ended") -> Result:
         """What a script does: the result, however long it takes. The call becomes no task.
+
+        *why* it ends with who waits.
 
         Raises:
             ToolError: the call failed.
@@ -179,7 +181,7 @@ class Calls:
         try:
             await call.slot.wait()
         except trio.Cancelled:
-            self._abandon(call, "its script has ended")
+            self._abandon(call, why)
             raise
         return call.slot.peek()
 

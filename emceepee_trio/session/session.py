@@ -60,6 +60,10 @@ WORK_ENDS = (
 """From here on a session may be idle. What backends say of their own accord keeps none alive."""
 
 
+Heard = Callable[[str, str, Params | None], None]
+"""Told of a notification: its server, its method, its params."""
+
+
 @attrs.define(eq=False)
 class Session:
     """Lives exactly as long as its nurseries. Also the :class:`Host` of its backends."""
@@ -108,6 +112,7 @@ class Session:
     _going: dict[Backend, str] = attrs.field(factory=dict, init=False)
     """Removed, and by whom; that is still to be told."""
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
+    _listeners: set[Heard] = attrs.field(factory=set, init=False)
     _tools: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     """Of tools under way."""
 
@@ -279,12 +284,24 @@ class Session:
     def notified(self, server: str, method: str, params: Params | None) -> None:
         now = timestamp(self.wall())
         told = events.Notification(method[:MAX_SAID], now, None, True)
+        for listener in tuple(self._listeners):
+            with self._wall("notification_crashed", server):
+                listener(server, method, params)
         with self._wall("notification_crashed", server):
             heard = NotificationEntry.of(server, method, params, now)
             self.buffers.hear(heard)
             if heard.size <= MAX_DELIVERY_BYTES:
                 told = events.Notification(method, now, params)
         self.publish(server, told, now)
+
+    @contextmanager
+    def heard_by(self, listener: Heard) -> Generator[None]:
+        """Show it every notification as it comes, meanwhile."""
+        self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            self._listeners.discard(listener)
 
     def logged(
         self,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from mcp import MCPError
-
 from ..backend.backend import Backend
 from ..backend.catalogue.catalog import Entries, List
 from ..config import OUR_NAME
-from ..config.bounds import MAX_SUBSCRIPTIONS
 from ..config.server import A_NAME, A_URL
-from ..errors import ExecutionFailed, LimitReached, NotFound, TimedOut
+from ..errors import ExecutionFailed, NotFound
 from ..model.diagrams import diagrams
 from ..model.json.fields import frozen
 from ..model.wire import dumps
-from .common.asking import Gathered, Labelled, as_tool_error, ask, gather, list_of
+from .common.asking import Gathered, Labelled, ask, gather, list_of
+from .common.following import check_shown, subscribe, unsubscribe
 from .common.registry import ACTS, READS, Request, tool
 from .common.response import Reply, json_reply
 from .results.preview import RESULT, shown
@@ -101,15 +99,6 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     return Reply(await shown(request, asked.server, reply), of=asked.server)
 
 
-def check_shown(backend: Backend, uri: str) -> None:
-    """Raises `NotFound` of a resource that is as if missing."""
-    if backend.catalog.hides_resource(uri):
-        raise NotFound(
-            f"server {backend.server.name!r} has no resource {uri!r}; list_resources shows what "
-            "it has"
-        )
-
-
 @tool(
     "Be told when a resource changes, as a notification event.",
     Resource,
@@ -117,32 +106,9 @@ def check_shown(backend: Backend, uri: str) -> None:
     waits=True,
 )
 async def subscribe_resource(request: Request, asked: Resource) -> Reply:
-    await follow(request, _foreign(request, asked.server), asked.uri)
+    backend = _foreign(request, asked.server)
+    await subscribe(request, backend, asked.uri)
     return json_reply({"subscribed": asked.uri})
-
-
-async def follow(request: Request, backend: Backend, uri: str) -> None:
-    """From now on the session is told when it changes.
-
-    Raises:
-        ToolError: it is not.
-    """
-    check_shown(backend, uri)
-    subscriptions = backend.preferences.subscriptions
-    if uri in subscriptions:
-        return
-    if len(subscriptions) >= MAX_SUBSCRIPTIONS:
-        raise LimitReached(
-            f"{MAX_SUBSCRIPTIONS} resources of server {backend.server.name!r} are followed in this "
-            "session; unsubscribe_resource from some of them first"
-        )
-    # Remembered first, so that a connection made meanwhile restores it.
-    subscriptions.add(uri)
-    try:
-        await _follow(request, backend, "resources/subscribe", uri)
-    except BaseException:
-        subscriptions.discard(uri)
-        raise
 
 
 @tool("Undo subscribe_resource.", Resource, ACTS, waits=True)
@@ -150,39 +116,14 @@ async def unsubscribe_resource(request: Request, asked: Resource) -> Reply:
     backend = _foreign(request, asked.server)
     if asked.uri not in backend.preferences.subscriptions:
         raise NotFound(f"{asked.uri!r} of server {asked.server!r} is not subscribed")
-    await unfollow(request, backend, asked.uri)
+    await unsubscribe(request, backend, asked.uri)
     return json_reply({"unsubscribed": asked.uri})
-
-
-async def unfollow(request: Request, backend: Backend, uri: str) -> None:
-    """The session is told of it no more. Raises `ToolError` if the server could not be."""
-    backend.preferences.subscriptions.discard(uri)
-    if backend.client is not None:
-        await _follow(request, backend, "resources/unsubscribe", uri)
 
 
 def _foreign(request: Request, server: str) -> Backend:
     if server == OUR_NAME:
         raise ExecutionFailed(f"resources of {OUR_NAME!r} never change")
     return request.session.backend(server)
-
-
-async def _follow(request: Request, backend: Backend, method: str, uri: str) -> None:
-    client = await backend.connection()
-    if not client.negotiated.is_modern:
-        await ask(request, backend, method, {"uri": uri})
-        return
-    # The modern era has no such requests; what is followed is part of listening.
-    try:
-        agreed = await backend.follow_changes()
-    except MCPError as error:
-        raise as_tool_error(error, backend.server.name, "subscriptions/listen") from None
-    except TimeoutError as error:
-        raise TimedOut(str(error)) from None
-    if uri in backend.preferences.subscriptions and uri not in (
-        agreed.get("resourceSubscriptions") or ()
-    ):
-        raise ExecutionFailed(f"server {backend.server.name!r} does not follow changes of {uri!r}")
 
 
 TOOLS = (

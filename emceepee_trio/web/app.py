@@ -1,11 +1,12 @@
 """Everything that is served over HTTP, as one ASGI callable: security first, then who answers.
 
-`/mcp` goes straight to its endpoint; the rest, which is for people and their monitors, is a Quart
-app. Knows no socket: it also runs under a foreign ASGI server.
+`/mcp` and `/servers/NAME/mcp` go straight to their endpoint; the rest, which is for people and
+their monitors, is a Quart app. Knows no socket: it also runs under a foreign ASGI server.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -27,6 +28,8 @@ from .status import status_of
 from .wire import send_json
 
 MCP = "/mcp"
+_SERVER = re.compile(r"/servers/[^/]+/mcp/?")
+"""The same for one server as it is."""
 PRINCIPAL = "principal"
 """Where the state of a scope tells the Quart app who asks."""
 MAX_BODY = 64 * 1024
@@ -82,7 +85,8 @@ class App:
 
     def _endpoint(self, path: str) -> Endpoint | None:
         """Who answers there, other than a page."""
-        return self.endpoint if path in (MCP, MCP + "/") else None
+        is_mcp = path in (MCP, MCP + "/") or _SERVER.fullmatch(path)
+        return self.endpoint if is_mcp else None
 
 
 def _below_its_mount(scope: Scope) -> Scope:

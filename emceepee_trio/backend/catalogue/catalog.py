@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -127,6 +128,18 @@ class Catalog:
         last = uri.rstrip("/").rpartition("/")[2]
         return not self._denied.names.isdisjoint((uri, name, last))
 
+    @property
+    def hides_something(self) -> bool:
+        return bool(self.denied_tools) or self.allowed_tools is not None
+
+    def shows(self, name: List, entry: Mapping[str, Any]) -> bool:
+        """Whether that entry of that list is shown."""
+        if name == "tools":
+            return self.allows(_text(entry, "name"))
+        if name == "prompts":
+            return not self.hides_prompt(_text(entry, "name"))
+        return self._is_shown(entry)
+
     async def last(self, name: List, client: Client) -> Entries:
         """The list as it was when it was last fetched, unless a change has been told since."""
         return self._kept[name] if name in self._fresh else await self.get(name, client)
@@ -176,14 +189,8 @@ class Catalog:
         fields = {"server": self.server, "list": name}
         with Firewall("list_crashed", None, (MCPError, ExecutionFailed), fields=fields) as wall:
             entries, ttl, size = await self._fetch(SOURCES[name], client)
-            if name == "tools" and (self.denied_tools or self.allowed_tools is not None):
-                entries = await _only(entries, lambda entry: self.allows(_text(entry, "name")))
-            elif name == "prompts" and self.denied_tools:
-                entries = await _only(
-                    entries, lambda entry: not self.hides_prompt(_text(entry, "name"))
-                )
-            elif self.denied_tools:
-                entries = await _only(entries, self._is_shown)
+            if self.denied_tools or (name == "tools" and self.hides_something):
+                entries = await _only(entries, partial(self.shows, name))
             self.on_list(name, entries, size)
             return entries, ttl
         raise InternalError(str(wall.log_id))

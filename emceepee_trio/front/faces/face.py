@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import trio
-from mcp_types import RequestId
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS, RequestId
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...session.session import Session
@@ -62,9 +63,26 @@ class Incoming:
         is_one = isinstance(token, str | int) and not isinstance(token, bool)
         return token if is_one else None
 
+    def call_params(self) -> tuple[str, Mapping[str, Any]]:
+        """Name and arguments of a tools/call.
+
+        Raises:
+            MCPError: they are none.
+        """
+        name, arguments = self.params.get("name"), self.params.get("arguments")
+        if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
+            said = "expected a name and an object of arguments"
+            raise MCPError(code=INVALID_PARAMS, message=said)
+        return name, arguments or {}
+
 
 class Face(Protocol):
     """What a client is shown. Has no state of a connection: many have the same one."""
+
+    @property
+    def server(self) -> str | None:
+        """The one that is all there is to see, if that is so."""
+        ...
 
     def at_once(self, method: str, version: str) -> str | None:
         """The result, as it goes out, of a request without params that needs no thought."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @attrs.frozen(eq=False)
 class OurFace:
     toolbox: Toolbox
+    server: None = attrs.field(default=None, init=False)
 
     def at_once(self, method: str, version: str) -> str | None:
         return _tools_listed(self.toolbox, version) if method == "tools/list" else None
@@ -66,7 +67,7 @@ def _tools_listed(toolbox: Toolbox, version: str) -> str:
 
 async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
     """The answer to a tools/call of a tool of ours."""
-    name, arguments = call_params(asked)
+    name, arguments = asked.call_params()
     front.remember_client(asked.meta.get(CLIENT_INFO_META_KEY))
     try:
         tool = toolbox.get(name)
@@ -74,14 +75,6 @@ async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
     work = partial(answered, tool, arguments=arguments)
     return await told(front, asked, await run_tool(front, name, asked, work))
-
-
-def call_params(asked: Incoming) -> tuple[str, Mapping[str, Any]]:
-    """Name and arguments of a tools/call, of the right types."""
-    name, arguments = asked.params.get("name"), asked.params.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
-        raise MCPError(code=INVALID_PARAMS, message="expected a name and an object of arguments")
-    return name, arguments or {}
 
 
 async def told(front: Front, asked: Incoming, reply: Reply) -> Result:

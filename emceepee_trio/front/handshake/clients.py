@@ -366,5 +366,6 @@ class HttpSession:
         front.backchannel = self.backchannel
         self.connection = HandshakeConnection(front, self.streams)
         front.deliver = self.connection.carry
+        front.send = self.connection.say
         self.connection.begin(self.session)
         return self.connection

@@ -68,8 +68,8 @@ FINDING = (
     mutant(
         "an allow-list is not asked for what can be found",
         "backend/catalogue/catalog.py",
-        'if name == "tools" and (self.denied_tools or self.allowed_tools is not None):\n',
-        'if name == "prompts" and self.allowed_tools is not None:\n',
+        'if self.denied_tools or (name == "tools" and self.hides_something):\n',
+        'if self.denied_tools or (name == "prompts" and self.hides_something):\n',
         f"{_SEARCH}test_what_is_not_allowed_is_not_found",
     ),
     mutant(

@@ -27,16 +27,16 @@ from ....model.native.uris import native_uri
 from ....session.session import Session
 from ....tools import BESIDE
 from ....tools.common.asking import ask
+from ....tools.common.following import check_shown, subscribe, unsubscribe
 from ....tools.common.registry import Request, Toolbox
 from ....tools.common.response import Reply
 from ....tools.execution import ExecuteTool, execute
 from ....tools.prompts import check_prompt_shown
-from ....tools.resources import check_shown, follow, unfollow
 from ....tools.results.preview import answered, native_result
 from ...lists import enveloped
 from ...progress import Progress
 from ..face import Incoming, Result
-from ..ours import call_params, run_tool, told
+from ..ours import run_tool, told
 from .errors import as_answer
 from .lists import UI, lists_of
 from .owners import prompt_of, resource_of, tool_of
@@ -71,6 +71,7 @@ NO_CACHE = {"ttlMs": 0, "cacheScope": "private"}
 @attrs.frozen(eq=False)
 class NativeFace:
     beside: Toolbox = BESIDE
+    server: None = attrs.field(default=None, init=False)
 
     def at_once(self, method: str, version: str) -> str | None:
         return None
@@ -116,7 +117,7 @@ class NativeFace:
         return None
 
     async def _call(self, front: Front, asked: Incoming) -> Result:
-        name, arguments = call_params(asked)
+        name, arguments = asked.call_params()
         front.remember_client(asked.meta.get(CLIENT_INFO_META_KEY))
         ours = self.beside.find(name)
         if ours is not None:
@@ -235,13 +236,13 @@ async def _complete(front: Front, asked: Incoming, request: Request) -> Result:
 
 async def _subscribe(front: Front, asked: Incoming, request: Request) -> Result:
     backend, uri = resource_of(request, _text(asked, "uri"))
-    await follow(request, backend, uri)
+    await subscribe(request, backend, uri)
     return {}
 
 
 async def _unsubscribe(front: Front, asked: Incoming, request: Request) -> Result:
     backend, uri = resource_of(request, _text(asked, "uri"))
-    await unfollow(request, backend, uri)
+    await unsubscribe(request, backend, uri)
     return {}
 
 

@@ -1,0 +1,419 @@
+"""One server as it is: its capabilities, names, lists, notifications and order; nothing of ours.
+
+A request goes to the server as it came, and what that answers goes back, in the words of the
+client's era. It runs in the client's own session like any other: allowed and denied tools, bounds
+and reconnecting hold. A call waits for its result however long that takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import outcome
+import trio
+from mcp import MCPError
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    JSONRPCNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from ...backend.backend import Backend
+from ...backend.catalogue.catalog import SOURCES, Entries, List
+from ...backend.connections.callbacks import Params, working_for
+from ...backend.connections.client import Client, Negotiated
+from ...backend.connections.tasks import call_as_task, has_tasks, must_be_task
+from ...backend.connections.witness import NotRun, Unanswered
+from ...config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
+from ...errors import LimitReached, NotFound, ServerNotFound, ToolError
+from ...model.protocol.eras import (
+    LOG_LEVEL,
+    NOT_FOUND,
+    capabilities_for,
+    code_for,
+    meta_of,
+    notice_for,
+    params_for,
+    result_for,
+)
+from ...session.buffers import LEVELS, LogEntry, at_least
+from ...session.call import Call
+from ...session.session import Session
+from ...tools.common.asking import as_tool_error
+from ...tools.common.following import followed, subscribe, unsubscribe
+from ...waits.firewall import Firewall, begin, begin_lasting
+from ..news import Following, News, log_params
+from .face import Incoming, Result
+
+if TYPE_CHECKING:
+    from ..mcp import Front
+
+LISTS: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
+
+CHANGES = {
+    "toolsListChanged": ("tools", "notifications/tools/list_changed"),
+    "promptsListChanged": ("prompts", "notifications/prompts/list_changed"),
+    "resourcesListChanged": ("resources", "notifications/resources/list_changed"),
+}
+"""What a stream may ask for: the capability that promises it, and how it is told."""
+UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CANCELLED = "notifications/cancelled"
+
+
+@attrs.frozen
+class OneServer:
+    server: str
+
+    def at_once(self, method: str, version: str) -> str | None:
+        return None
+
+    async def greet(self, front: Front, said: Result, version: str) -> Result:
+        backend = self._backend(front.session)
+        agreed = backend.agreed or (await _connected(backend)).negotiated
+        is_modern = version in MODERN_PROTOCOL_VERSIONS
+        capabilities = capabilities_for(
+            agreed.capabilities, of_modern=agreed.is_modern, is_modern=is_modern
+        )
+        said = {
+            **said,
+            "capabilities": capabilities,
+            "serverInfo": dict(agreed.server_info),
+            "instructions": agreed.instructions,
+        }
+        if agreed.instructions is None:
+            del said["instructions"]
+        if is_modern:
+            return result_for("server/discover", said, agreed.server_info, is_modern=True)
+        if front.following is None:
+            front.following = Following(front.session, self.server, News(front.send))
+            begin_lasting(
+                front.session.inner,
+                "news_crashed",
+                front.following.run,
+                front.draining,
+                session=front.session.id,
+            )
+        return said
+
+    async def answer(self, front: Front, asked: Incoming) -> Result | None:
+        if asked.method == "ping":
+            return None
+        front.session.used = True
+        exchange = _Exchange(front, asked, self._backend(front.session))
+        try:
+            with front.session.while_open():
+                return await exchange.answer()
+        except ToolError as error:
+            raise as_mcp_error(error, asked) from None
+
+    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+        backend = session.backends.get(self.server)
+        for entry in () if backend is None else backend.old("tools"):
+            if entry.get("name") == tool and isinstance(entry.get("inputSchema"), Mapping):
+                schema: Mapping[str, Any] = entry["inputSchema"]
+                return schema
+        return None
+
+    def _backend(self, session: Session) -> Backend:
+        try:
+            return session.backend(self.server)
+        except ServerNotFound as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+
+
+async def _connected(backend: Backend) -> Client:
+    try:
+        return await backend.connection()
+    except ToolError as error:
+        raise MCPError(code=INTERNAL_ERROR, message=error.message) from None
+
+
+def as_mcp_error(error: ToolError, asked: Incoming) -> MCPError:
+    """What answers a request that met it."""
+    code = INTERNAL_ERROR
+    if isinstance(error, LimitReached):
+        code = INVALID_REQUEST
+    elif isinstance(error, NotFound):
+        is_old_resource = asked.method == "resources/read" and not asked.is_modern
+        code = NOT_FOUND if is_old_resource else INVALID_PARAMS
+    return MCPError(code=code, message=error.message, data=error.to_json()["error"])
+
+
+@attrs.frozen
+class _Exchange:
+    """One request of a client, which the server answers."""
+
+    front: Front
+    asked: Incoming
+    backend: Backend
+
+    async def answer(self) -> Result:
+        match self.asked.method:
+            case "subscriptions/listen":
+                return await self._listen()
+            case "resources/subscribe" if not self.asked.is_modern:
+                await subscribe(self.asked.entry.request, self.backend, self._uri())
+                return {}
+            case "resources/unsubscribe" if not self.asked.is_modern:
+                await unsubscribe(self.asked.entry.request, self.backend, self._uri())
+                return {}
+            case "logging/setLevel" if not self.asked.is_modern:
+                return await self._set_log_level()
+        async with self._news() as news:
+            result = await outcome.acapture(self._ask, news)
+            if news is not None:
+                await news.sent()
+        return self._told(result.unwrap())
+
+    def _told(self, result: Mapping[str, Any]) -> Result:
+        agreed = self._agreed
+        if agreed.is_modern and self.asked.is_modern:
+            return dict(result)
+        return result_for(
+            self.asked.method, result, agreed.server_info, is_modern=self.asked.is_modern
+        )
+
+    @property
+    def _agreed(self) -> Negotiated:
+        agreed = self.backend.agreed or self.backend.knowledge.negotiated
+        assert agreed is not None  # it has answered
+        return agreed
+
+    def _uri(self) -> str:
+        uri = self.asked.params.get("uri")
+        if not isinstance(uri, str):
+            raise MCPError(code=INVALID_PARAMS, message="expected the uri of a resource")
+        return uri
+
+    async def _set_log_level(self) -> Result:
+        level = self.asked.params.get("level")
+        if level not in LEVELS:
+            raise MCPError(code=INVALID_PARAMS, message=f"expected a level of {', '.join(LEVELS)}")
+        client = await _connected(self.backend)
+        if client.negotiated.is_modern:
+            client.log_level = level  # goes with every request from now on
+            result: Result = {}
+        else:
+            result = await self._send(client)
+        self.backend.preferences.log_level = level
+        return result
+
+    # Lists, reads, prompts, completion, calls, and whatever else there may be.
+
+    async def _ask(self, news: News | None) -> Mapping[str, Any]:
+        if self.asked.method == "tools/call":
+            return await self._call(news)
+        name = LISTS.get(self.asked.method)
+        if name is not None and (known := self.backend.remembered(name)) is not None:
+            # A server that nobody has needed yet need not start for it.
+            return {SOURCES[name].key: known.entries}
+        self._check_shown()
+        with self.front.session.calls.place():
+            result = await self._asked(lambda client: self._send(client, news))
+        return result if name is None else self._only_shown(name, result)
+
+    async def _asked(self, exchange: Callable[[Client], Any]) -> Result:
+        try:
+            result: Result = await self.backend.ask(exchange)
+        except MCPError as error:
+            raise self._failure(error) from None
+        return result
+
+    def _failure(self, error: MCPError) -> MCPError | ToolError:
+        """What the server said; or that it has said nothing, in our words."""
+        if isinstance(error, NotRun | Unanswered):
+            return as_tool_error(error, self.backend.server.name, self.asked.method)
+        said = error.error
+        code = code_for(self.asked.method, said.code, is_modern=self.asked.is_modern)
+        return MCPError(code=code, message=said.message, data=said.data)
+
+    async def _send(
+        self, client: Client, news: News | None = None, tool: Mapping[str, Any] | None = None
+    ) -> Result:
+        params = params_for(self.asked.params, is_modern=client.negotiated.is_modern)
+        return await client.request(
+            self.asked.method, params, on_progress=self._on_progress(news), tool=tool
+        )
+
+    def _on_progress(self, news: News | None) -> Callable[[Params], None] | None:
+        token = self.asked.progress_token
+        if news is None or token is None:
+            return None
+
+        def heard(said: Params) -> None:
+            news.tell("notifications/progress", {**said, "progressToken": token}, self.asked.id)
+
+        return heard
+
+    async def _call(self, news: News | None) -> Mapping[str, Any]:
+        name, arguments = self.asked.call_params()
+        if not self.backend.catalog.allows(name):
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
+        session, server = self.front.session, self.backend.server
+        calls, limit = session.calls, server.call_timeout_ms
+        failures: list[MCPError | ToolError] = []
+
+        async def send(call: Call) -> Result:
+            working_for.set(call.id)  # in a task of its own
+
+            async def exchange(client: Client) -> Result:
+                tool = await self._listed(client, name)
+                calls.sent(call)
+                if has_tasks(client) and must_be_task(tool) and "task" not in self.asked.params:
+                    params = {"name": name, "arguments": arguments}
+                    heard = self._on_progress(news) or (lambda said: None)
+                    return await call_as_task(client, params, call.scope.deadline, heard)
+                return await self._send(client, news, tool)
+
+            try:
+                return await self._asked(exchange)
+            except MCPError as error:
+                failures.append(error)
+                raise as_tool_error(error, server.name, "tools/call") from None
+
+        call = calls.begin(
+            server.name,
+            name,
+            arguments,
+            send,
+            patience=math.inf,
+            ttl=0,
+            hard_timeout=math.inf if limit is None else limit / 1000,
+        )
+        try:
+            return await calls.complete(call, "request cancelled by the client")
+        except ToolError:
+            if failures:
+                raise failures[0] from None
+            raise
+
+    async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:
+        """The tool's entry, where it decides how the call is made."""
+        needs_headers = client.negotiated.is_modern and self.backend.server.transport != "stdio"
+        if not (needs_headers or has_tasks(client)):
+            return None
+        tools = await self.backend.catalog.last("tools", client)
+        return next((tool for tool in tools if tool.get("name") == name), None)
+
+    def _check_shown(self) -> None:
+        catalog, params = self.backend.catalog, self.asked.params
+        name, uri = params.get("name"), params.get("uri")
+        if self.asked.method == "prompts/get" and catalog.hides_prompt(str(name)):
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}")
+        if self.asked.method == "resources/read" and catalog.hides_resource(str(uri)):
+            code = INVALID_PARAMS if self.asked.is_modern else NOT_FOUND
+            raise MCPError(code=code, message=f"Unknown resource: {uri}", data={"uri": uri})
+
+    def _only_shown(self, name: List, result: Result) -> Result:
+        key, entries = SOURCES[name].key, result.get(SOURCES[name].key)
+        if not isinstance(entries, list) or not self.backend.catalog.hides_something:
+            return result
+        shown: Entries = [
+            entry
+            for entry in entries
+            if isinstance(entry, dict) and self.backend.catalog.shows(name, entry)
+        ]
+        return {**result, key: shown}
+
+    # What is said before the answer, and without one.
+
+    @asynccontextmanager
+    async def _news(self) -> AsyncGenerator[News | None]:
+        """Where to say it."""
+        front, asked = self.front, self.asked
+        if (following := front.following) is not None:
+            following.under_way[asked.id] = None
+            try:
+                yield following.news
+            finally:
+                following.under_way.pop(asked.id, None)
+            return
+        level = meta_of(asked.params).get(LOG_LEVEL)
+        if asked.progress_token is None and level not in LEVELS:
+            yield None
+            return
+        news = News(front.send)
+
+        def logged(entry: LogEntry) -> None:
+            is_its = entry.server == self.backend.server.name and entry.source == "protocol"
+            if is_its and level in LEVELS and at_least(level)(entry.level):
+                news.tell("notifications/message", log_params(entry), asked.id)
+
+        with front.session.buffers.heard_by(logged):
+            async with trio.open_nursery() as nursery:
+                begin(nursery, Firewall("news_crashed"), news.run, trio.Event())
+                yield news
+                nursery.cancel_scope.cancel("answered")
+
+    async def _listen(self) -> Result:
+        """Acknowledge what is delivered, first of all; at drain a cancellation, and the result."""
+        front, asked = self.front, self.asked
+        filters = asked.params.get("notifications")
+        wanted: Mapping[str, Any] = filters if isinstance(filters, Mapping) else {}
+        if not asked.is_modern:
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=asked.method)
+        if self.backend.agreed is None:
+            await _connected(self.backend)
+        promised = self._agreed.capabilities
+        honoured: Result = {
+            each: True
+            for each, (capability, _) in CHANGES.items()
+            if wanted.get(each) is True and _says(promised, capability, "listChanged")
+        }
+        methods = {CHANGES[each][1] for each in honoured}
+        uris: list[str] = []
+        news = News(front.send)
+
+        def heard(server: str, method: str, params: Params | None) -> None:
+            if server != self.backend.server.name:
+                return
+            uri = (params or {}).get("uri")
+            is_followed = method == UPDATED and isinstance(uri, str) and uri.startswith(tuple(uris))
+            if method in methods or is_followed:
+                news.tell(method, notice_for(params, asked.id), asked.id)
+
+        async with AsyncExitStack() as stack:
+            stack.enter_context(front.session.wait_in(MAX_WAITERS))
+            stack.enter_context(front.session.heard_by(heard))
+            for uri in self._to_follow(wanted):
+                try:
+                    await stack.enter_async_context(
+                        followed(asked.entry.request, self.backend, uri)
+                    )
+                except ToolError:
+                    continue  # which the acknowledgement says by not naming it
+                uris.append(uri)
+            if uris:
+                honoured["resourceSubscriptions"] = list(uris)
+            await self._say(ACKNOWLEDGED, {"notifications": honoured})
+            await news.run(front.draining)
+        await self._say(CANCELLED, {"requestId": asked.id, "reason": "shutting down"})
+        return self._told(notice_for({}, asked.id))
+
+    def _to_follow(self, wanted: Mapping[str, Any]) -> list[str]:
+        uris = wanted.get("resourceSubscriptions")
+        if not isinstance(uris, list) or not _says(
+            self._agreed.capabilities, "resources", "subscribe"
+        ):
+            return []
+        return list(dict.fromkeys(map(str, uris)))[:MAX_SUBSCRIPTIONS]
+
+    async def _say(self, method: str, params: Result) -> None:
+        said = notice_for(params, self.asked.id)
+        message = JSONRPCNotification(jsonrpc="2.0", method=method, params=said)
+        about = ServerMessageMetadata(related_request_id=self.asked.id)
+        await self.front.send(SessionMessage(message, about))
+
+
+def _says(capabilities: Mapping[str, Any], name: str, what: str) -> bool:
+    promised = capabilities.get(name)
+    return isinstance(promised, Mapping) and promised.get(what) is True

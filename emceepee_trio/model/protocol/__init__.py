@@ -1,0 +1,1 @@
+"""What MCP says, whoever says it: ``eras`` puts what one era says into the words of the other."""
