@@ -26,6 +26,7 @@ import attrs
 import httpx2
 import pytest
 import trio
+from mcp import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -52,6 +53,8 @@ from emceepee_trio.commands.common import remote
 from emceepee_trio.config import Config, ConfigError, Limits, ResultSettings, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages, modern, stdio
+from emceepee_trio.front.faces import rounds
+from emceepee_trio.front.faces.face import Incoming
 from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.logs import frequency, writer
@@ -919,6 +922,26 @@ async def log_lines(here: Here) -> None:
         found = await there.says("get_logs", server="bad")
         assert [entry["data"] for entry in found["logs"]] == ["x" * 256 + "…"] * 2
         assert found["dropped"] == 1
+
+
+@tries("front.faces.rounds.MAX_ROUNDS", "front.faces.rounds.MAX_STATE")
+async def rounds_of_servers(here: Here) -> None:
+    unused: Any = None
+    asked = {"resultType": "input_required", "inputRequests": {"q": {}}}
+    kept = rounds.Rounds()
+
+    def incoming(**params: Any) -> Incoming:
+        return Incoming(1, "tools/call", params, "2026-07-28", unused, unused)
+
+    names = []
+    for _ in range(rounds.MAX_ROUNDS + 1):
+        names.append((await kept.told(incoming(), None, asked))["requestState"])
+    assert await kept.again(incoming(requestState=names[1])) is not None
+    with pytest.raises(MCPError, match="requestState"):
+        await kept.again(incoming(requestState=names[0]))
+    state = "x" * (rounds.MAX_STATE + 1)
+    with pytest.raises(MCPError, match=str(rounds.MAX_STATE)):
+        await kept.told(incoming(), None, {**asked, "requestState": state})
 
 
 @tries("session.buffers.SERVERS", "backend.shared.ERAS")

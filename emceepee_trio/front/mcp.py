@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import trio
@@ -59,6 +59,7 @@ from ..tools.common.registry import Request
 from ..waits.firewall import Firewall, begin_lasting
 from .asking.backchannel import Backchannel, Dialog
 from .faces.face import Face, Incoming, InFlight
+from .faces.rounds import Rounds
 from .lists import (
     SERVER_INFO,
     TTL_MS,
@@ -101,6 +102,10 @@ class Front:
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     send: Send = _nowhere
     """Puts a message that is no answer on its way; the transport's."""
+    stream: Callable[[RequestId, Literal["begins", "pauses"]], None] = lambda *_: None
+    """Has the transport answer a request as its server does: with a stream, and in pieces."""
+    rounds: Rounds = attrs.field(factory=Rounds)
+    """Questions of modern servers that its client has."""
     following: Following | None = attrs.field(default=None, init=False)
     """What it hears of one server."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
@@ -266,7 +271,7 @@ class Front:
         self.session.used |= asked.method == "tools/call"
         work = partial(self.face.answer, self, asked)
         back = self.backchannel
-        if asked.is_modern or back is None or not back.capabilities:
+        if asked.is_modern or back is None or not (back.capabilities or back.is_alone):
             return await work()
         with self.session.relay.offered(Dialog(back, asked.id)) as asked.entry.request.offer:
             return await work()

@@ -35,6 +35,7 @@ from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import (
     HEADER_MISMATCH,
+    ErrorData,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -66,6 +67,7 @@ from ..web.wire import (
 )
 from .address import face_of, workspace_of
 from .faces.face import Face
+from .faces.rounds import Rounds
 from .mcp import EXPECTED, Front, mcp_server
 from .progress import progress_note
 from .sessions import open_session
@@ -149,6 +151,7 @@ class _Workspace:
     """Requests, and what their clients call them."""
     clients: dict[str, None] = attrs.field(factory=dict, init=False)
     """By name and version, in the order in which they came."""
+    rounds: Rounds = attrs.field(factory=Rounds, init=False)
     _is_told: bool = attrs.field(default=False, init=False)
 
     @contextmanager
@@ -213,10 +216,10 @@ class Modern:
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = await open_session(self.manager, name, principal)
-        _raise_if(_param_rejection(message, headers, face, session))
         exchange = _Exchange(message.id)
         front = Front(session, self.manager, face, session.draining, exchange.carry)
-        front.send = exchange.send
+        workspace = self._workspace(session)
+        front.send, front.rounds = exchange.send, workspace.rounds
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
@@ -224,6 +227,10 @@ class Modern:
 
         async def handle() -> None:
             if message.method == "tools/call":
+                if (no := await _param_rejection(message, headers, face, session)) is not None:
+                    said = ErrorData(code=no.code, message=no.message, data=no.data)
+                    exchange.finish(JSONRPCError(jsonrpc="2.0", id=message.id, error=said))
+                    return
                 said_of_it = await front.call(message, report, route.protocol_version)
                 if isinstance(said_of_it, JSONRPCError):
                     exchange.settle(is_told=False)
@@ -256,7 +263,7 @@ class Modern:
             nursery.cancel_scope.cancel("client is gone")
 
         client = _called(route.client_info)
-        with session.busy(), self._workspace(session).serves(front, message.id, client):
+        with session.busy(), workspace.serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(watch)
@@ -355,14 +362,14 @@ def _raise_if(rejection: InboundLadderRejection | None) -> None:
         )
 
 
-def _param_rejection(
+async def _param_rejection(
     message: JSONRPCRequest, headers: Headers, face: Face, session: Session
 ) -> InboundLadderRejection | None:
     params = message.params or {}
     arguments = params.get("arguments") or {}
     if message.method != "tools/call" or not isinstance(arguments, Mapping):
         return None
-    schema = face.schema_of(session, str(params.get("name")))
+    schema = await face.schema_of(session, str(params.get("name")))
     if schema is None:
         return None
     return validate_mcp_param_headers(schema, arguments, headers)

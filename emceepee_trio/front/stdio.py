@@ -222,7 +222,7 @@ async def _serve(
         nursery.start_soon(_write, from_server, unanswered, nursery.cancel_scope, pipes)
         channel = _Channel(outgoing.clone())
         nursery.start_soon(channel.run)
-        front.backchannel = Backchannel(session, channel)
+        front.backchannel = Backchannel(session, channel, face.server is not None)
 
         async def read() -> None:
             async with to_server, outgoing.clone() as replies:

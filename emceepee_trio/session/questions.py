@@ -227,6 +227,11 @@ class Questions:
         """The answer of a client that was asked; it may be late."""
         self._close(question, state, result, "answered")
 
+    def refuse(self, question: Question, why: MCPError | InvalidArguments) -> None:
+        """The client answers that with an error, or with what is no answer."""
+        error = why if isinstance(why, MCPError) else _error(INVALID_REQUEST, why.message)
+        self._close(question, QuestionState.REJECTED, error, "answered")
+
     def _unheard(self, question: Question) -> None:
         outcome = _error(INTERNAL_ERROR, UNHEARD)
         self._close(question, QuestionState.REJECTED, outcome, "unheard")
@@ -382,9 +387,11 @@ ANSWERS = {
 
 
 async def judged(
-    question: Question, answer: Mapping[str, Any]
+    question: Question, answer: Mapping[str, Any], *, as_it_is: bool = False
 ) -> tuple[QuestionState, dict[str, Any]]:
     """What a client's own answer comes to, and what of it goes to the backend.
+
+    A form that goes there *as it is* need not fit; its server will see.
 
     Raises:
         InvalidArguments: it is none.
@@ -397,7 +404,7 @@ async def judged(
     if state is None:
         raise InvalidArguments(f"an action is {', '.join(ANSWERS)}")
     given = answer.get("content")
-    if state is not QuestionState.ACCEPTED or question.mode == "url":
+    if state is not QuestionState.ACCEPTED or question.mode == "url" or as_it_is:
         return state, dict(answer)
     if not isinstance(given, Mapping | None):
         raise InvalidArguments("the content of a form is an object")

@@ -44,6 +44,11 @@ class CannotBeAsked(Exception):
 class Asker(Protocol):
     """One request, or one connection, of a client."""
 
+    @property
+    def is_alone(self) -> bool:
+        """Nobody else answers: what its client says goes to the server as it is, errors too."""
+        ...
+
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
         """Whether its client can take such a question, there and now."""
         ...
@@ -198,10 +203,14 @@ class Askers:
         question = one.question
         with scope:
             try:
-                state, result = await judged(question, await asker.ask(question))
+                answer = await asker.ask(question)
+                state, result = await judged(question, answer, as_it_is=asker.is_alone)
             except CannotBeAsked:
                 self._is_back(one)
             except (MCPError, InvalidArguments) as error:
+                if asker.is_alone:
+                    one.questions.refuse(question, error)
+                    return
                 said = error.error.message if isinstance(error, MCPError) else error.message
                 what = {"server": question.server, "kind": question.kind}
                 logs.write("info", "relay_refused", session=self.session_id, **what, error=said)

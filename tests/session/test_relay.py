@@ -71,6 +71,7 @@ class Client:
     answers: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
         factory=lambda: trio.open_memory_channel[Any](10)
     )
+    is_alone: bool = False
 
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
         return takes(self.capabilities, kind, params)
@@ -203,6 +204,18 @@ async def test_what_is_no_answer_leaves_the_question_to_the_tools(
         scene.questions.answer(question, QuestionState.DECLINED, {"action": "decline"})
         await wait_all_tasks_blocked()
         assert (scene.got, other.asked) == ([{"action": "decline"}], [])
+
+
+async def test_who_is_alone_is_passed_on_as_it_is(autojump_clock: MockClock) -> None:
+    async with open_scene() as scene:
+        scene.relay.join(client := Client(is_alone=True))
+        await scene.ask()
+        odd = {"action": "accept", "content": {"name": 7}}
+        await client.says(odd)
+        assert scene.got == [odd]
+        await scene.ask()
+        await client.says(MCPError(code=-1, message="no"))
+        assert scene.got == [odd, -1]
 
 
 async def test_a_tool_may_be_quicker_and_the_client_is_told(autojump_clock: MockClock) -> None:

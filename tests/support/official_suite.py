@@ -43,13 +43,14 @@ def fixture_server() -> Iterator[str]:
             process.terminate()
 
 
-def run(npm: Npm, url: str, revision: str) -> Results:
-    """All scenarios that the suite has for a revision, and no others."""
+def run(npm: Npm, url: str, revision: str, *, patience_ms: int = 30_000) -> Results:
+    """All scenarios that the suite has for a revision, and no others; each may take that long."""
     suite = npm.program("conformance")
     chosen = ("--spec-version", revision)
     expected = npm.run([*suite, "list", "--server", *chosen]).stdout
     with TemporaryDirectory(prefix="suite-", dir=npm.folder) as folder:
-        options = ("--suite", "all", *chosen, "--output-dir", folder)
+        more = ("--timeout", str(patience_ms), "--output-dir", folder)
+        options = ("--suite", "all", *chosen, *more)
         said = npm.run([*suite, "server", "--url", url, *options], check=False).stdout
         results = {
             re.sub(r"^server-|-\d{4}-\d\d-\d\dT[\dZ-]+$", "", each.name): json.loads(
@@ -94,10 +95,22 @@ def complaints(results: Results, entries: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
+def outcomes(results: Results) -> dict[str, list[str]]:
+    """By scenario, its checks and how they ended."""
+    return {
+        scenario: [f"{check['id']} {check['status']}" for check in checks if is_one(check)]
+        for scenario, checks in results.items()
+    }
+
+
+def is_one(check: Json) -> bool:
+    """Not what is there for information."""
+    return bool(check["status"] != "INFO")
+
+
 def tally(results: Results) -> dict[str, int]:
-    """How many checks ended how. What is for information is none."""
-    statuses = [check["status"] for checks in results.values() for check in checks]
-    return dict(Counter(status for status in statuses if status != "INFO"))
+    """How many checks ended how."""
+    return dict(Counter(c["status"] for checks in results.values() for c in checks if is_one(c)))
 
 
 def _said(check: Json) -> str:

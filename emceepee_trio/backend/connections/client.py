@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -40,7 +41,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from ..http.posts import Post, as_post
+from ..http.posts import OnStream, Post, as_post
 from ..http.transport import HttpTransport
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, working_for
 from .sdk import Dispatcher
@@ -126,21 +127,32 @@ class Client:
         on_progress: OnProgress | None = None,
         tool: Params | None = None,
         capabilities: Params | None = None,
+        on_stream: OnStream | None = None,
     ) -> dict[str, Any]:
         """Send, wait, and answer the backend's questions on the way.
 
         *tool* is the listed entry of a tool that is called; its schema may name arguments that
         travel as headers too. With *capabilities* a modern backend is asked in the name of a client
-        that has those: what it asks comes back as the result, and what *params* say of input and
-        of logging is the client's own. Cancelling this sends the backend a cancellation.
+        that has those: what it asks for comes back as the result, and what *params* say of input
+        and of logging is the client's own. *on_stream* hears of the answer's stream, if it comes in
+        one. Cancelling this sends the backend a cancellation.
 
         Raises:
             MCPError: the backend's error, as it came, or that the connection is gone.
         """
-        result = await self._exchange(method, params, on_progress, tool, capabilities)
+        exchange = partial(
+            self._exchange,
+            method,
+            on_progress=on_progress,
+            tool=tool,
+            capabilities=capabilities,
+            on_stream=on_stream,
+        )
+        result = await exchange(params)
         again, pause, rounds = dict(params or {}), PAUSES[0], 0
-        answers = self.negotiated.is_modern and capabilities is None
-        while answers and result.get("resultType") == "input_required":
+        while self.negotiated.is_modern and result.get("resultType") == "input_required":
+            if capabilities is not None and result.get("inputRequests"):
+                return result
             rounds += 1
             if rounds > ROUNDS:
                 raise MCPError(
@@ -156,7 +168,7 @@ class Client:
                 pause = min(2 * pause, PAUSES[1])
             if "requestState" in result:
                 again["requestState"] = result["requestState"]
-            result = await self._exchange(method, again, on_progress, tool)
+            result = await exchange(again)
         return result
 
     @contextmanager
@@ -173,9 +185,11 @@ class Client:
         self,
         method: str,
         params: Params | None,
+        *,
         on_progress: OnProgress | None,
         tool: Params | None,
-        capabilities: Params | None = None,
+        capabilities: Params | None,
+        on_stream: OnStream | None,
     ) -> dict[str, Any]:
         request_id = next(self._ids)
         body, options = self._envelope(method, dict(params or {}), tool, capabilities)
@@ -185,7 +199,7 @@ class Client:
             self.callbacks.progress[request_id] = on_progress
         self.callbacks.calls[request_id] = working_for.get()
         self._under_way += 1
-        post = Post(request_id)
+        post = Post(request_id, on_stream=on_stream)
         try:
             with as_post(post), self.witness.asking(request_id):
                 result = await self.dispatcher.send_raw_request(method, body or None, options)

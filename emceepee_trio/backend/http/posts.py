@@ -40,6 +40,9 @@ Say = Callable[[JSONRPCMessage, str | int | None], Awaitable[None]]
 """Hands what a server says to whom it concerns, with the request in the answer to which it came."""
 
 
+OnStream = Callable[[Literal["begins", "pauses"]], None]
+"""Told of the stream in which an answer comes, and when its server would be asked for the rest."""
+
 Kind = Literal["events", "answer", "refusal", "other"]
 """Of a response: a stream of events, JSON that answers a request, the same with the status of an
 error, or what nobody looks at."""
@@ -58,6 +61,7 @@ class Post:
     id: int | str | None = None
     """Of a request; everything else wants no answer."""
     is_initialize: bool = False
+    on_stream: OnStream | None = None
     body: bytes | None = attrs.field(default=None, init=False)
     """What goes out, if the SDK has not the whole message."""
     is_unsent: bool = attrs.field(default=False, init=False)
@@ -173,6 +177,8 @@ class Body(httpx2.AsyncByteStream):
         self._chunks = aiter(self._inner)
         if self._post is not None and self._kind == "events":
             self._post.broke_off = False
+            if self._post.on_stream is not None:
+                self._post.on_stream("begins")
         return self
 
     async def __anext__(self) -> bytes:
@@ -194,6 +200,8 @@ class Body(httpx2.AsyncByteStream):
         except (StopAsyncIteration, httpx2.RequestError) as error:
             if self._post is not None and self._kind == "events":
                 self._post.broke_off = True
+                if isinstance(error, StopAsyncIteration) and self._post.on_stream is not None:
+                    self._post.on_stream("pauses")
             if isinstance(error, httpx2.RequestError):
                 self._failed(error)
             raise

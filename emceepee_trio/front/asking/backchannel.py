@@ -16,6 +16,7 @@ import attrs
 import trio
 from mcp import MCPError
 from mcp_types import (
+    METHOD_NOT_FOUND,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -62,6 +63,8 @@ class Backchannel:
 
     session: Session
     channel: Channel
+    is_alone: bool = False
+    """It is shown one server as it is, so no tool of ours answers for it."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     is_ready: bool = attrs.field(default=False, init=False)
     """It has said that it is initialized."""
@@ -166,12 +169,20 @@ class Dialog:
     backchannel: Backchannel
     about: RequestId | None = None
 
+    @property
+    def is_alone(self) -> bool:
+        return self.backchannel.is_alone
+
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
         it = self.backchannel
-        return takes(it.capabilities, kind, params) and (self.about is not None or it.can_now())
+        can = it.is_alone or takes(it.capabilities, kind, params)
+        return can and (self.about is not None or it.can_now())
 
     async def ask(self, question: Question) -> dict[str, Any]:
         params = dict(question.params)
+        if not takes(self.backchannel.capabilities, question.kind, params):
+            said = f"the client has not declared that it can take {METHODS[question.kind]}"
+            raise MCPError(code=METHOD_NOT_FOUND, message=said)
         if question.mode == "url" and question.kind == "elicitation":
             params.setdefault("elicitationId", question.id)  # which the modern era does without
         return await self.backchannel.request(METHODS[question.kind], params, self.about)

@@ -104,6 +104,6 @@ class Face(Protocol):
         """
         ...
 
-    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+    async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         """Of the arguments of that tool, if it is known."""
         ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,6 +19,7 @@ import trio
 from mcp import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -52,6 +54,7 @@ from ...tools.common.following import followed, subscribe, unsubscribe
 from ...waits.firewall import Firewall, begin, begin_lasting
 from ..news import Following, News, log_params
 from .face import Incoming, Result
+from .rounds import STATE
 
 if TYPE_CHECKING:
     from ..mcp import Front
@@ -65,6 +68,8 @@ CHANGES = {
 }
 """What a stream may ask for: the capability that promises it, and how it is told."""
 UPDATED = "notifications/resources/updated"
+HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+MODERN_ONLY = ("subscriptions/listen",)
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CANCELLED = "notifications/cancelled"
 
@@ -107,6 +112,8 @@ class OneServer:
     async def answer(self, front: Front, asked: Incoming) -> Result | None:
         if asked.method == "ping":
             return None
+        if asked.method in (HANDSHAKE_ONLY if asked.is_modern else MODERN_ONLY):
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=asked.method)
         front.session.used = True
         exchange = _Exchange(front, asked, self._backend(front.session))
         try:
@@ -115,9 +122,15 @@ class OneServer:
         except ToolError as error:
             raise as_mcp_error(error, asked) from None
 
-    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+    async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         backend = session.backends.get(self.server)
-        for entry in () if backend is None else backend.old("tools"):
+        if backend is None:
+            return None
+        try:
+            tools = await backend.ask(lambda client: backend.catalog.last("tools", client))
+        except (MCPError, ToolError):
+            return None  # the call will find out why
+        for entry in tools:
             if entry.get("name") == tool and isinstance(entry.get("inputSchema"), Mapping):
                 schema: Mapping[str, Any] = entry["inputSchema"]
                 return schema
@@ -160,13 +173,13 @@ class _Exchange:
         match self.asked.method:
             case "subscriptions/listen":
                 return await self._listen()
-            case "resources/subscribe" if not self.asked.is_modern:
+            case "resources/subscribe":
                 await subscribe(self.asked.entry.request, self.backend, self._uri())
                 return {}
-            case "resources/unsubscribe" if not self.asked.is_modern:
+            case "resources/unsubscribe":
                 await unsubscribe(self.asked.entry.request, self.backend, self._uri())
                 return {}
-            case "logging/setLevel" if not self.asked.is_modern:
+            case "logging/setLevel":
                 return await self._set_log_level()
         async with self._news() as news:
             result = await outcome.acapture(self._ask, news)
@@ -215,9 +228,11 @@ class _Exchange:
         name = LISTS.get(self.asked.method)
         if name is not None and (known := self.backend.remembered(name)) is not None:
             # A server that nobody has needed yet need not start for it.
+            if self.backend.server.transport != "stdio":
+                self.front.stream(self.asked.id, "begins")  # as most of them do
             return {SOURCES[name].key: known.entries}
         self._check_shown()
-        with self.front.session.calls.place():
+        with self.front.session.calls.place(), self.asked.entry.request.working():
             result = await self._asked(lambda client: self._send(client, news))
         return result if name is None else self._only_shown(name, result)
 
@@ -239,10 +254,28 @@ class _Exchange:
     async def _send(
         self, client: Client, news: News | None = None, tool: Mapping[str, Any] | None = None
     ) -> Result:
-        params = params_for(self.asked.params, is_modern=client.negotiated.is_modern)
-        return await client.request(
-            self.asked.method, params, on_progress=self._on_progress(news), tool=tool
+        asked, is_modern = self.asked, client.negotiated.is_modern
+        params, heard = params_for(asked.params, is_modern=is_modern), self._on_progress(news)
+        if not (is_modern and asked.is_modern):
+            return await client.request(
+                asked.method,
+                params,
+                on_progress=heard,
+                tool=tool,
+                on_stream=partial(self.front.stream, asked.id),
+            )
+        # What the server wants to know is between it and the client: both speak of it alike.
+        rounds = self.front.rounds
+        if (before := await rounds.again(asked)) is not None:
+            params[STATE] = before.state
+        result = await client.request(
+            asked.method,
+            params,
+            on_progress=heard,
+            tool=tool,
+            capabilities=_capabilities(asked),
         )
+        return await rounds.told(asked, before, result)
 
     def _on_progress(self, news: News | None) -> Callable[[Params], None] | None:
         token = self.asked.progress_token
@@ -290,7 +323,8 @@ class _Exchange:
             hard_timeout=math.inf if limit is None else limit / 1000,
         )
         try:
-            return await calls.complete(call, "request cancelled by the client")
+            with self.asked.entry.request.waiting(call):
+                return await calls.complete(call, "request cancelled by the client")
         except ToolError:
             if failures:
                 raise failures[0] from None
@@ -359,8 +393,6 @@ class _Exchange:
         front, asked = self.front, self.asked
         filters = asked.params.get("notifications")
         wanted: Mapping[str, Any] = filters if isinstance(filters, Mapping) else {}
-        if not asked.is_modern:
-            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=asked.method)
         if self.backend.agreed is None:
             await _connected(self.backend)
         promised = self._agreed.capabilities
@@ -412,6 +444,11 @@ class _Exchange:
         message = JSONRPCNotification(jsonrpc="2.0", method=method, params=said)
         about = ServerMessageMetadata(related_request_id=self.asked.id)
         await self.front.send(SessionMessage(message, about))
+
+
+def _capabilities(asked: Incoming) -> Mapping[str, Any]:
+    said = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
+    return said if isinstance(said, Mapping) else {}
 
 
 def _says(capabilities: Mapping[str, Any], name: str, what: str) -> bool:

@@ -48,7 +48,7 @@ class OurFace:
                 return listed
         return None
 
-    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+    async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         try:
             return self.toolbox.get(tool).schema
         except UnknownTool:

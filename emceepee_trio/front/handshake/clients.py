@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import attrs
 import trio
@@ -288,6 +288,16 @@ class HandshakeConnection:
             self.streams.add(self.stream_about(about), dump(message))
         await self.streams.wait_for_room()
 
+    def stream(self, request_id: RequestId, what: Literal["begins", "pauses"]) -> None:
+        """The server answers that request with a stream, or ends it, to be asked again."""
+        exchange = self._exchange(request_id)
+        if exchange is None:
+            return
+        if what == "begins":
+            exchange.stream.open()
+        elif self.is_primed:
+            exchange.stream.pause()
+
     def end(self) -> None:
         """The client has lost its streams: its calls go on as tasks, its waits end."""
         self.front.give_up()
@@ -367,5 +377,7 @@ class HttpSession:
         self.connection = HandshakeConnection(front, self.streams)
         front.deliver = self.connection.carry
         front.send = self.connection.say
+        front.stream = self.connection.stream
+        self.backchannel.is_alone = face.server is not None
         self.connection.begin(self.session)
         return self.connection

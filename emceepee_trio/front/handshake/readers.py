@@ -33,7 +33,7 @@ async def copy(reader: StreamReader, send: Send, *, is_primed: bool) -> None:
     if is_primed:
         primer = finished(event("", stream.event_id(reader.cursor), RETRY_MS))
         await send_event(send, primer)
-        stream.is_known = True
+        stream.known()
     while True:
         entry = None
         with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
@@ -66,9 +66,9 @@ async def quick_answer(stream: Stream) -> StreamEntry | None:
     entries = stream.entries
     with trio.move_on_after(QUICK):
         # Whatever is said before it, such as its progress, is not held back for it.
-        while not stream.is_finished and all(entry.is_answer for entry in entries):
+        while not (stream.is_open or stream.is_finished) and all(e.is_answer for e in entries):
             await stream.news.wait()
-    if stream.is_finished and len(entries) == 1 and entries[0].is_answer:
+    if stream.is_finished and not stream.is_open and len(entries) == 1 and entries[0].is_answer:
         return entries[0]
     return None
 

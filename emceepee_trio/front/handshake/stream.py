@@ -69,6 +69,10 @@ class Stream:
     finished_at: float = attrs.field(default=math.inf, init=False)
     is_known: bool = attrs.field(default=False, init=False)
     """A connection has written an id of it, so that its client can come back for the rest."""
+    is_open: bool = attrs.field(default=False, init=False)
+    """Its client gets it as a stream, however soon there is an answer."""
+    _is_paused: bool = attrs.field(default=False, init=False)
+    """Whoever reads it is to come again for the rest, once it can."""
     is_abandoned: bool = attrs.field(default=False, init=False)
     """Its only reader is gone, and no other can come."""
     moved: range = attrs.field(default=range(0), init=False)
@@ -121,6 +125,25 @@ class Stream:
         self.behind_since = trio.current_time()
         self.news.ring()
         return StreamReader(self, self.taken, self._generation)
+
+    def open(self) -> None:
+        """Have it read as a stream."""
+        self.is_open = True
+        self.news.ring()
+
+    def pause(self) -> None:
+        """Have its reader leave, and come again."""
+        self.open()
+        self._is_paused = True
+        if self.is_known:
+            self.known()
+
+    def known(self) -> None:
+        """Its client has an id of it."""
+        self.is_known = True
+        if self._is_paused:
+            self._is_paused = False
+            self.drop_reader()
 
     def drop_reader(self) -> None:
         self._generation += 1

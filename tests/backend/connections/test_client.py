@@ -270,6 +270,19 @@ async def test_a_modern_backend_is_asked_in_the_name_of_a_client_that_answers_fo
     assert sent["_meta"] == module.modern_meta("2026-07-28", {"roots": {}})
 
 
+@pytest.mark.parametrize("streams", [True, False])
+async def test_whoever_asks_hears_of_the_stream_in_which_the_answer_comes(streams: bool) -> None:
+    heard: list[str] = []
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer(streams=streams)) as server,
+            running({"url": server.url}) as it,
+        ):
+            client = await it.backend.connection()
+            await client.request("tools/call", {"name": "echo"}, on_stream=heard.append)
+    assert {*heard} == ({"begins"} if streams else set())
+
+
 # -- cancelling ----------------------------------------------------------------------------------
 
 

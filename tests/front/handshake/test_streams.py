@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from effort import effort
+from emceepee_trio.front.handshake.readers import quick_answer
 from emceepee_trio.front.handshake.stream import Stream, StreamReader
 from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE, Streams, UnknownStream
 from emceepee_trio.journal import Journal, Reader
@@ -56,6 +57,38 @@ async def test_what_was_missed_and_what_is_new_are_one_sequence() -> None:
         await wait_all_tasks_blocked()
         fill(streams, stream, "d")
         streams.finish(stream)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_pause_sends_its_reader_away_once_it_can_come_again(is_known: bool) -> None:
+    streams = Streams("s")
+    stream = streams.new()
+    reader = stream.open_reader()
+    fill(streams, stream, "a")
+    if is_known:
+        assert await read(reader, 1) == ["a"]
+    stream.pause()
+    assert stream.is_open
+    if not is_known:
+        assert reader.is_current
+        stream.known()
+    assert await ends(reader)
+    fill(streams, stream, "b")
+    streams.finish(stream)
+    again = streams.resume(stream.event_id(1 if is_known else 0))
+    assert await read(again, 1 if is_known else 2) == (["b"] if is_known else ["a", "b"])
+    assert await ends(again)
+
+
+async def test_an_answer_to_be_read_as_a_stream_is_not_quick() -> None:
+    streams = Streams("s")
+    for opened in (True, False):
+        stream = streams.new()
+        if opened:
+            stream.open()
+        streams.add(stream, "a", is_answer=True)
+        streams.finish(stream)
+        assert (await quick_answer(stream) is None) == opened
 
 
 async def test_an_older_reader_ends_when_another_takes_over_and_counts_no_more() -> None:

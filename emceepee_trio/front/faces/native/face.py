@@ -105,7 +105,7 @@ class NativeFace:
         result = await _answered(front, asked, work or partial(_listed, self))
         return enveloped(asked.version, result)
 
-    def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
+    async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         for each in self.beside.tools:
             if each.name == tool:
                 return each.schema

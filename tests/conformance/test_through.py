@@ -1,0 +1,69 @@
+"""The suite on our fixture: by itself, through the view of one server, and across eras.
+
+What a client of the one era cannot be shown of a server of the other is listed in ``crossed.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from official_suite import Results, complaints, fixture_server, listed, outcomes, run, tally
+from outside import Npm
+from served import serve
+
+CROSSED = Path(__file__).with_name("crossed.json")
+PASSED = {"2025-11-25": 84, "2026-07-28": 152}
+ERA = {"2025-11-25": "handshake", "2026-07-28": "modern"}
+OTHER = {"2025-11-25": "modern", "2026-07-28": "handshake"}
+"""The era that a client of that revision does not speak."""
+
+
+@pytest.fixture(scope="module")
+def fixture() -> Iterator[str]:
+    with fixture_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def ours(fixture: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where our views of its servers are."""
+    folder = tmp_path_factory.mktemp("served")
+    config = folder / "config.json"
+    base = fixture.removesuffix("/mcp")
+    settings = {
+        "mcpServers": {era: {"url": f"{base}/{era}/mcp"} for era in ERA.values()},
+        "shutdown_grace_ms": 0,
+    }
+    config.write_text(json.dumps(settings), "utf-8")
+    with serve(folder, "--no-auth", "--config", str(config)) as daemon:
+        yield daemon.url.removesuffix("/mcp")
+
+
+@pytest.fixture(scope="module", params=PASSED)
+def revision(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def direct(npm: Npm, fixture: str, revision: str) -> Results:
+    return run(npm, fixture, revision)
+
+
+def test_the_fixture_has_all_that_the_suite_asks_of_a_server(
+    direct: Results, revision: str
+) -> None:
+    assert tally(direct) == {"SUCCESS": PASSED[revision]}
+
+
+def test_through_us_it_is_the_same(npm: Npm, ours: str, direct: Results, revision: str) -> None:
+    results = run(npm, f"{ours}/servers/{ERA[revision]}/mcp", revision)
+    assert outcomes(results) == outcomes(direct)
+
+
+def test_in_its_other_era_it_has_what_that_can_show(npm: Npm, ours: str, revision: str) -> None:
+    results = run(npm, f"{ours}/servers/{OTHER[revision]}/mcp", revision, patience_ms=4000)
+    assert not complaints(results, listed(CROSSED, revision))
