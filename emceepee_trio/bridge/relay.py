@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from .events import EventReader
 from .http import CHUNK, Address, DaemonHttp, Gone, Interrupt, Response
@@ -119,15 +119,17 @@ class Relay:
         find_token: Callable[[], str | None],
         write: Write,
         view: str | None = None,
+        server: str | None = None,
     ) -> None:
         self._http = DaemonHttp(address)
         self._find_token = find_token  # asked again when the daemon wants another one
         self._token = find_token()
         self._write = write
         shown = {} if view is None else {"view": view}
-        self._endpoint = f"{MCP}?{urlencode(shown)}" if shown else MCP
+        path = MCP if server is None else f"/servers/{quote(server, safe='')}/mcp"
+        self._endpoint = f"{path}?{urlencode(shown)}" if shown else path
         workspace = {"session": f"stdio-{os.urandom(8).hex()}", **shown}
-        self._workspace = f"{MCP}?{urlencode(workspace)}"
+        self._workspace = f"{path}?{urlencode(workspace)}"
         self._is_modern = False
         self._session: _Session | None = None
         self._joining = threading.Lock()

@@ -35,15 +35,21 @@ class _Stop(BaseException):
     """A signal, or nobody reads our output any more."""
 
 
-def serve(address: Address, find_token: Callable[[], str | None], view: str | None = None) -> None:
-    """Be the client's server, with the tools of that view, until it is gone, or a signal comes.
+def serve(
+    address: Address,
+    find_token: Callable[[], str | None],
+    view: str | None = None,
+    server: str | None = None,
+) -> None:
+    """Be the client's server, with that view or as that server alone, until it is gone, or a
+    signal comes.
 
     Raises:
         LineTooLong: and it is left.
     """
     for number in SIGNALS:
         signal.signal(number, _stop)
-    relay = Relay(address, find_token, _Output().write, view)
+    relay = Relay(address, find_token, _Output().write, view, server)
     try:
         for line in _lines():
             if line.strip():

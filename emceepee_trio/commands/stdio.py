@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a session of its own on the daemon at http://HOST:PORT or unix:PATH instead; auto: "
         "where `emceepee serve` listens if it is told nothing",
     )
-    parser.add_argument(
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--server", metavar="NAME", help="that server as it is, and nothing of ours")
+    shown.add_argument(
         "--view",
         choices=VIEWS,
         help=f"which tools are shown: {', '.join(VIEWS)}; default {VIEWS[0]}",
@@ -56,6 +58,9 @@ def _serve(options: argparse.Namespace) -> int:
 
     logs.configure(options.log_format, options.log_level, alone=True)
     config = read_config(options)
+    if options.server is not None and options.server not in {each.name for each in config.servers}:
+        known = ", ".join(each.name for each in config.servers) or "none is configured"
+        raise Usage(f"--server: no server {options.server!r}; there are: {known}")
     # Only now: a mistake in the configuration is told without the half second this import takes.
     import trio
 
@@ -66,8 +71,8 @@ def _serve(options: argparse.Namespace) -> int:
     keep_imported()
     raise_limit()
     try:
-        state = state_to_keep(options.state_dir)
-        return 0 if trio.run(serve_stdio, config, state, options.view or VIEWS[0]) else 1
+        state, view = state_to_keep(options.state_dir), options.view or VIEWS[0]
+        return 0 if trio.run(serve_stdio, config, state, view, options.server) else 1
     except CannotServe as error:
         complain(f"emceepee stdio: {error}")
         return 1
@@ -86,7 +91,7 @@ def _connect(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise Usage(f"--connect: {error}, or auto") from None
     try:
-        serve(address, lambda: find_token(options.state_dir), options.view)
+        serve(address, lambda: find_token(options.state_dir), options.view, options.server)
     except (LineTooLong, BadToken) as error:
         complain(f"emceepee stdio: {error}")
         return 1

@@ -54,6 +54,7 @@ from ..waits.watchdog import slow_steps
 from ..web.wire import answer, dump, id_of_one, spelled
 from .asking.backchannel import Backchannel
 from .faces.face import Face
+from .faces.one_server import OneServer
 from .faces.views import FACES
 from .mcp import Front, mcp_server
 
@@ -92,11 +93,13 @@ class _Pipes:
         self.trouble = self.trouble or f"cannot {doing}: {error.strerror}"
 
 
-async def serve_stdio(config: Config, state: Path | None = None, view: str = "tools") -> bool:
+async def serve_stdio(
+    config: Config, state: Path | None = None, view: str = "tools", server: str | None = None
+) -> bool:
     """Serve until standard input ends or a signal comes; then nothing of the session runs.
 
-    Its client is shown the tools of *view*. What servers have is remembered in the *state*
-    directory, if there is one.
+    Its client is shown the tools of *view*, or *server* as it is. What servers have is remembered
+    in the *state* directory, if there is one.
 
     Returns:
         False if the session ended before, which only a bug of ours can do.
@@ -119,12 +122,14 @@ async def serve_stdio(config: Config, state: Path | None = None, view: str = "to
                         nursery.cancel_scope.cancel("signal")
 
                 nursery.start_soon(stop_on_signal)
-                session = await manager.ensure(SESSION, LOCAL)
+                # Where one server is all there is to see, no other need be started.
+                session = await manager.ensure(SESSION, LOCAL, on_demand=server is not None)
                 wall = Firewall("session_watch_crashed")
                 begin(session.inner, wall, _until_over, nursery.cancel_scope)
                 limits = config.limits
                 measure = Measure(limits.body, limits.values)
-                await _serve(session, manager, FACES[view], measure, pipes)
+                face = FACES[view] if server is None else OneServer(server)
+                await _serve(session, manager, face, measure, pipes)
                 nursery.cancel_scope.cancel("end of input")
             is_well = session is None or manager.get(SESSION) is session
     if pipes.trouble is not None:

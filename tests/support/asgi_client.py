@@ -189,6 +189,7 @@ class Client:
     endpoint: McpEndpoint
     nursery: trio.Nursery
     principal: str = "local"
+    path: str = "/mcp"
     session: str | None = attrs.field(default=None, init=False)
     version: str = attrs.field(default=LATEST, init=False)
     capabilities: Json = attrs.field(factory=dict, init=False)
@@ -209,7 +210,7 @@ class Client:
         scope: Json = {
             "type": "http",
             "method": method,
-            "path": "/mcp",
+            "path": self.path,
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in pairs],
         }

@@ -97,6 +97,7 @@ class OneServer:
         if agreed.instructions is None:
             del said["instructions"]
         if is_modern:
+            del said["_meta"]  # which names us
             return result_for("server/discover", said, agreed.server_info, is_modern=True)
         if front.following is None:
             front.following = Following(front.session, self.server, News(front.send))
@@ -190,7 +191,7 @@ class _Exchange:
     def _told(self, result: Mapping[str, Any]) -> Result:
         agreed = self._agreed
         if agreed.is_modern and self.asked.is_modern:
-            return dict(result)
+            return {"resultType": "complete", **result}  # which some forget
         return result_for(
             self.asked.method, result, agreed.server_info, is_modern=self.asked.is_modern
         )
