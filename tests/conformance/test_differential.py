@@ -94,6 +94,7 @@ async def tape_of(url: str, era: str) -> list[tuple[str, Json]]:
 
 
 @QUIET
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.parametrize("era", ERAS)
 async def test_message_by_message_it_is_the_same(fixture: str, ours: str, era: str) -> None:
     direct = await tape_of(f"{fixture.removesuffix('/mcp')}/{era}/mcp", era)

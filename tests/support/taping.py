@@ -83,7 +83,7 @@ class Taped:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.stream.__aexit__(*error)
+        await self.stream.__aexit__(*error)  # noqa: ASYNC102 - it is only handed on
 
     @property
     def last_context(self) -> Any:
