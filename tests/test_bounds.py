@@ -53,7 +53,7 @@ from emceepee_trio.commands.common import remote
 from emceepee_trio.config import Config, ConfigError, Limits, ResultSettings, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages, modern, stdio
-from emceepee_trio.front.faces import rounds
+from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
 from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
@@ -924,23 +924,23 @@ async def log_lines(here: Here) -> None:
         assert found["dropped"] == 1
 
 
-@tries("front.faces.rounds.MAX_ROUNDS", "front.faces.rounds.MAX_STATE")
+@tries("front.faces.passed.MAX_PASSED", "front.faces.passed.MAX_STATE")
 async def rounds_of_servers(here: Here) -> None:
     unused: Any = None
     asked = {"resultType": "input_required", "inputRequests": {"q": {}}}
-    kept = rounds.Rounds()
+    kept = passed.PassedOn()
 
     def incoming(**params: Any) -> Incoming:
         return Incoming(1, "tools/call", params, "2026-07-28", unused, unused)
 
     names = []
-    for _ in range(rounds.MAX_ROUNDS + 1):
+    for _ in range(passed.MAX_PASSED + 1):
         names.append((await kept.told(incoming(), None, asked))["requestState"])
     assert await kept.again(incoming(requestState=names[1])) is not None
     with pytest.raises(MCPError, match="requestState"):
         await kept.again(incoming(requestState=names[0]))
-    state = "x" * (rounds.MAX_STATE + 1)
-    with pytest.raises(MCPError, match=str(rounds.MAX_STATE)):
+    state = "x" * (passed.MAX_STATE + 1)
+    with pytest.raises(MCPError, match=str(passed.MAX_STATE)):
         await kept.told(incoming(), None, {**asked, "requestState": state})
 
 

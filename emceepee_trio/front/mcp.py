@@ -59,7 +59,7 @@ from ..tools.common.registry import Request
 from ..waits.firewall import Firewall, begin_lasting
 from .asking.backchannel import Backchannel, Dialog
 from .faces.face import Face, Incoming, InFlight
-from .faces.rounds import Rounds
+from .faces.passed import PassedOn
 from .lists import (
     SERVER_INFO,
     TTL_MS,
@@ -104,7 +104,7 @@ class Front:
     """Puts a message that is no answer on its way; the transport's."""
     stream: Callable[[RequestId, Literal["begins", "pauses"]], None] = lambda *_: None
     """Has the transport answer a request as its server does: with a stream, and in pieces."""
-    rounds: Rounds = attrs.field(factory=Rounds)
+    passed_on: PassedOn = attrs.field(factory=PassedOn)
     """Questions of modern servers that its client has."""
     following: Following | None = attrs.field(default=None, init=False)
     """What it hears of one server."""

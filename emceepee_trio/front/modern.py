@@ -67,7 +67,7 @@ from ..web.wire import (
 )
 from .address import face_of, workspace_of
 from .faces.face import Face
-from .faces.rounds import Rounds
+from .faces.passed import PassedOn
 from .mcp import EXPECTED, Front, mcp_server
 from .progress import progress_note
 from .sessions import open_session
@@ -151,7 +151,7 @@ class _Workspace:
     """Requests, and what their clients call them."""
     clients: dict[str, None] = attrs.field(factory=dict, init=False)
     """By name and version, in the order in which they came."""
-    rounds: Rounds = attrs.field(factory=Rounds, init=False)
+    passed_on: PassedOn = attrs.field(factory=PassedOn, init=False)
     _is_told: bool = attrs.field(default=False, init=False)
 
     @contextmanager
@@ -219,7 +219,7 @@ class Modern:
         exchange = _Exchange(message.id)
         front = Front(session, self.manager, face, session.draining, exchange.carry)
         workspace = self._workspace(session)
-        front.send, front.rounds = exchange.send, workspace.rounds
+        front.send, front.passed_on = exchange.send, workspace.passed_on
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities

@@ -54,7 +54,7 @@ from ...tools.common.following import followed, subscribe, unsubscribe
 from ...waits.firewall import Firewall, begin, begin_lasting
 from ..news import Following, News, log_params
 from .face import Incoming, Result
-from .rounds import STATE
+from .passed import STATE
 
 if TYPE_CHECKING:
     from ..mcp import Front
@@ -266,8 +266,8 @@ class _Exchange:
                 on_stream=partial(self.front.stream, asked.id),
             )
         # What the server wants to know is between it and the client: both speak of it alike.
-        rounds = self.front.rounds
-        if (before := await rounds.again(asked)) is not None:
+        passed = self.front.passed_on
+        if (before := await passed.again(asked)) is not None:
             params[STATE] = before.state
         result = await client.request(
             asked.method,
@@ -276,7 +276,7 @@ class _Exchange:
             tool=tool,
             capabilities=_capabilities(asked),
         )
-        return await rounds.told(asked, before, result)
+        return await passed.told(asked, before, result)
 
     def _on_progress(self, news: News | None) -> Callable[[Params], None] | None:
         token = self.asked.progress_token

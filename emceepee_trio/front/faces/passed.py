@@ -21,7 +21,7 @@ from ...model.json.spelling import spell
 from ...waits.slices import in_slices
 from .face import Incoming, Result
 
-MAX_ROUNDS = 100
+MAX_PASSED = 100
 """Of one session, that wait for their clients; the oldest makes room."""
 MAX_STATE = 64 * 1024
 """Characters of a server's state."""
@@ -50,7 +50,7 @@ class _Round:
 
 
 @attrs.define(eq=False)
-class Rounds:
+class PassedOn:
     """Of one session."""
 
     _open: OrderedDict[str, _Round] = attrs.field(factory=OrderedDict, init=False)
@@ -92,7 +92,7 @@ class Rounds:
         name = secrets.token_hex(16)
         request.names.append(name)
         self._open[name] = _Round(request, state)
-        if len(self._open) > MAX_ROUNDS:
+        if len(self._open) > MAX_PASSED:
             oldest, forgotten = self._open.popitem(last=False)
             forgotten.request.names.remove(oldest)
         return name

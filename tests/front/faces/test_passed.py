@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 
 from emceepee_trio.front.faces.face import Incoming
-from emceepee_trio.front.faces.rounds import MAX_ROUNDS, MAX_STATE, Rounds
+from emceepee_trio.front.faces.passed import MAX_PASSED, MAX_STATE, PassedOn
 
 ASKED = {"resultType": "input_required", "inputRequests": {"q": {"method": "roots/list"}}}
 DONE = {"resultType": "complete", "content": []}
@@ -20,12 +20,12 @@ def incoming(method: str = "tools/call", **params: Any) -> Incoming:
     return Incoming(1, method, {**CALL, **params}, "2026-07-28", unused, unused)
 
 
-async def told(rounds: Rounds, asked: Incoming, **result: Any) -> Any:
+async def told(rounds: PassedOn, asked: Incoming, **result: Any) -> Any:
     return await rounds.told(asked, await rounds.again(asked), result)
 
 
 async def test_the_state_of_a_server_has_another_name_outside() -> None:
-    rounds = Rounds()
+    rounds = PassedOn()
     first = await told(rounds, incoming(), **ASKED, requestState="theirs")
     assert first["inputRequests"] == ASKED["inputRequests"]
     assert len(bytes.fromhex(first["requestState"])) == 16
@@ -50,10 +50,10 @@ async def test_the_state_of_a_server_has_another_name_outside() -> None:
     ],
 )
 async def test_it_holds_for_the_request_alone_that_it_was_given_to(other: Incoming) -> None:
-    rounds = Rounds()
+    rounds = PassedOn()
     name = (await told(rounds, incoming(), **ASKED))["requestState"]
     foreign = incoming(other.method, **{**other.params, "requestState": name})
-    for rejected, where in ((foreign, rounds), (incoming(requestState=name), Rounds())):
+    for rejected, where in ((foreign, rounds), (incoming(requestState=name), PassedOn())):
         with pytest.raises(MCPError) as caught:
             await where.again(rejected)
         assert caught.value.error.code == -32602
@@ -62,12 +62,12 @@ async def test_it_holds_for_the_request_alone_that_it_was_given_to(other: Incomi
 @pytest.mark.parametrize("wrong", ["", "0" * 32, 7, {}, ["x"]])
 async def test_what_is_no_state_is_refused(wrong: Any) -> None:
     with pytest.raises(MCPError) as caught:
-        await Rounds().again(incoming(requestState=wrong))
+        await PassedOn().again(incoming(requestState=wrong))
     assert caught.value.error.code == -32602
 
 
 async def test_it_may_come_again_until_there_is_a_result() -> None:
-    rounds = Rounds()
+    rounds = PassedOn()
     first = (await told(rounds, incoming(), **ASKED))["requestState"]
     second = (await told(rounds, incoming(requestState=first), **ASKED))["requestState"]
     third = (await told(rounds, incoming(requestState=first), **ASKED))["requestState"]
@@ -80,9 +80,9 @@ async def test_it_may_come_again_until_there_is_a_result() -> None:
 
 
 async def test_the_oldest_makes_room_and_a_long_state_is_refused() -> None:
-    rounds = Rounds()
+    rounds = PassedOn()
     names = [
-        (await told(rounds, incoming(), **ASKED))["requestState"] for _ in range(MAX_ROUNDS + 1)
+        (await told(rounds, incoming(), **ASKED))["requestState"] for _ in range(MAX_PASSED + 1)
     ]
     assert await rounds.again(incoming(requestState=names[1])) is not None
     with pytest.raises(MCPError):
