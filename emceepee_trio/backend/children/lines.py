@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import attrs
 
+LONG = 1024 * 1024
+"""Bytes of a line that is not copied as it is complete: that would hold up everybody else."""
+
 
 @attrs.define(eq=False)
 class Lines:
@@ -14,17 +17,16 @@ class Lines:
     _most: int
     _open: bytearray = attrs.field(factory=bytearray, init=False)
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
+    def feed(self, chunk: bytes) -> Iterator[bytes | bytearray]:
         *lines, tail = chunk.split(b"\n")
         for line in lines:
             yield from self._extend(line)
             yield self.rest()
         yield from self._extend(tail)
 
-    def rest(self) -> bytes:
-        line = bytes(self._open)
-        self._open.clear()
-        return line
+    def rest(self) -> bytes | bytearray:
+        line, self._open = self._open, bytearray()
+        return bytes(line) if len(line) <= LONG else line
 
     def _extend(self, part: bytes) -> Iterator[bytes]:
         self._open += part
@@ -33,5 +35,5 @@ class Lines:
             del self._open[: self._most]
 
 
-def text(line: bytes) -> str:
+def text(line: bytes | bytearray) -> str:
     return line.removesuffix(b"\r").decode(errors="replace")

@@ -223,6 +223,7 @@ class Process:
                     self.failure = f"message too long (limit {most} bytes)"
                     return
                 is_noise = not await self._take(line)
+                line = b""  # not held until the next one comes, however long it is
                 if n % BREATH == 0:
                     await self._breathe(PAUSE if is_noise else 0)
         await self._take(lines.rest())
@@ -233,7 +234,7 @@ class Process:
         else:  # somebody waits for its last words
             await trio.lowlevel.checkpoint()
 
-    async def _take(self, line: bytes) -> bool:
+    async def _take(self, line: bytes | bytearray) -> bool:
         """Whether it is one of ours."""
         said = await in_slices(parse(line, self._measure))
         if said.why_not is not None:

@@ -219,7 +219,10 @@ class Client:
         else:
             if self.on_answer is not None:
                 self.on_answer()
-            return result
+            # The dispatcher holds the last message until the next one comes, however long it is.
+            mine = dict(result)
+            result.clear()
+            return mine
         finally:
             self.callbacks.progress.pop(request_id, None)
             del self.callbacks.calls[request_id]

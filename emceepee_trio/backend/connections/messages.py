@@ -28,6 +28,8 @@ from ...model.wire import dumps
 
 ITEMS = 50
 """Of a list of messages that are looked at in one step."""
+LONG = 1024 * 1024
+"""Bytes of a text that is not copied: that would hold up everybody else, and have it twice."""
 REFUSED = "emceepee/refused"
 """The method of what stands for a question that is not taken; its message says why."""
 
@@ -41,9 +43,10 @@ class Said:
     """What is wrong with it, or with a part of it."""
 
 
-def parse(text: bytes, measure: Measure) -> Steps[Said]:
+def parse(text: bytes | bytearray, measure: Measure) -> Steps[Said]:
     """The messages of a text: one, or a list of them."""
-    text = text.strip()
+    if len(text) <= LONG or text[:1].isspace():
+        text = bytes(text).strip()
     if text[:1] not in b"{[\xef" or not text:  # most noise, and much cheaper than asking the parser
         return Said([], "is not JSON" if text else None)
     try:

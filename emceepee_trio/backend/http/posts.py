@@ -244,11 +244,11 @@ class Body(httpx2.AsyncByteStream):
         """The SDK collects it anyway."""
         if self._is_told:
             raise StopAsyncIteration
-        self._is_told, chunks = True, []
+        self._is_told, body = True, bytearray()
         with suppress(StopAsyncIteration):
             while True:
-                chunks.append(await self._next_chunk())
-        said = await in_slices(parse(b"".join(chunks), self._measure))
+                body += await self._next_chunk()
+        said = await in_slices(parse(body, self._measure))
         if self._kind == "refusal":
             said = Said([m for m in said.messages if isinstance(m, JSONRPCError)])
             if not said.messages:

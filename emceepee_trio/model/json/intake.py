@@ -121,7 +121,7 @@ class Gauge:
     _digits: bytes = attrs.field(default=b"", init=False)
     """At the end of the last part: the number may go on."""
 
-    def feed(self, part: bytes) -> Cut | None:
+    def feed(self, part: bytes | bytearray) -> Cut | None:
         """Go through one more part; the last place where it could be cut."""
         text = self._escape + part
         if b"\\" in text:
@@ -179,13 +179,14 @@ class Gauge:
         return highest
 
 
-def read(text: bytes, measure: Measure, loads: Callable[[str], Any]) -> Steps[Any]:
+def read(text: bytes | bytearray, measure: Measure, loads: Callable[[str], Any]) -> Steps[Any]:
     """What *text* says; *loads* parses it.
 
     Raises:
         Unfit: it is not JSON, or too much of it.
     """
-    text = text.removeprefix(codecs.BOM_UTF8)
+    if text.startswith(codecs.BOM_UTF8):
+        text = text.removeprefix(codecs.BOM_UTF8)
     try:
         if _is_harmless(text, measure):
             return loads(text.decode())
@@ -198,7 +199,7 @@ def read(text: bytes, measure: Measure, loads: Callable[[str], Any]) -> Steps[An
         raise Unfit(f"is not JSON: {str(error)[:200]}") from None
 
 
-def _is_harmless(text: bytes, measure: Measure) -> bool:
+def _is_harmless(text: bytes | bytearray, measure: Measure) -> bool:
     """Whether that can be said without a closer look, as of almost every message."""
     return (
         len(text) <= min(SLICE, measure.values)
@@ -207,7 +208,7 @@ def _is_harmless(text: bytes, measure: Measure) -> bool:
     )
 
 
-def _has_long_number(text: bytes) -> bool:
+def _has_long_number(text: bytes | bytearray) -> bool:
     # Two of these are in it, if there is one.
     samples = text[:: DIGITS // 2]
     return bool(_TWO_DIGITS.search(samples)) and bool(_LONG_NUMBER.search(text))
@@ -231,7 +232,9 @@ _BEGIN, _END, _LONG = (secrets.token_hex(12) for _ in range(3))
 long string. No peer knows them."""
 
 
-def _read_in_parts(text: bytes, measure: Measure, loads: Callable[[str], Any]) -> Steps[Any]:
+def _read_in_parts(
+    text: bytes | bytearray, measure: Measure, loads: Callable[[str], Any]
+) -> Steps[Any]:
     gauge, spine = Gauge(), _Spine(loads)
     part, begin = b"", 0  # what is not parsed yet: this, and what comes from there on
     for start in range(0, len(text), SLICE):
@@ -263,9 +266,9 @@ class _Spine:
     _long: dict[str, str] = attrs.field(factory=dict, init=False)
     """Strings of the next part, by what stands for them there."""
 
-    def keep(self, text: bytes, first: int, last: int) -> Steps[bytes]:
+    def keep(self, text: bytes | bytearray, first: int, last: int) -> Steps[bytes]:
         """Parse the inside of a long string; what stands for it."""
-        pieces = []
+        said = ""  # grows in its place: with a list of its pieces it would be there twice
         while first < last:
             yield
             end = min(first + SLICE + _PAIR, last)
@@ -274,13 +277,13 @@ class _Spine:
                 end = max(m.end() if (m := _PIECE.match(text, first, end)) else 0, first + 1)
                 while first + 1 < end and text[end] & 0xC0 == 0x80:
                     end -= 1
-            pieces.append(self._loads(f'"{text[first:end].decode()}"'))
+            said += self._loads(f'"{text[first:end].decode()}"')
             first = end
         name = f"{_LONG}{len(self._long)}"
-        self._long[name] = "".join(pieces)
+        self._long[name] = said
         return name.encode()
 
-    def grow(self, part: bytes, cut: Cut) -> None:
+    def grow(self, part: bytes | bytearray, cut: Cut) -> None:
         """*part* ends with the comma."""
         if not cut.open:
             raise Unfit("is not JSON: there is more behind its end")
@@ -296,7 +299,7 @@ class _Spine:
         innermost.pop() if type(innermost) is list else innermost.popitem()
         self._brackets = cut.open
 
-    def end(self, part: bytes) -> Any:
+    def end(self, part: bytes | bytearray) -> Any:
         self._join(part.decode())
         return self._values[0]
 
@@ -352,7 +355,7 @@ def _last(value: Any) -> Any:
     return None
 
 
-def outlines(text: bytes) -> Steps[list[Outline]]:
+def outlines(text: bytes | bytearray) -> Steps[list[Outline]]:
     """What the JSON-RPC messages of a text are that is not parsed: of one, or of a list of them.
 
     What cannot be read, or is long, is None.

@@ -1,14 +1,15 @@
 """Lines of a kept text in which a pattern is found. In a thread, and it ends by itself.
 
-A literal that every match begins with is looked for first, which is many times as fast. Patterns
-see one block of whole lines at a time; none is in memory longer than that.
+A literal that every match begins with is looked for first, by the C library, which is many times as
+fast. Patterns see one block of whole lines at a time; none is in memory longer than that.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -19,6 +20,8 @@ from ...session.kept import Kept
 
 BLOCK = 1024 * 1024
 """Bytes that are searched at once; a line is searched in parts of four of them, if it is longer."""
+SCAN = 256 * 1024
+"""Bytes in which a literal is looked for at once, so many that a processor has them at hand."""
 EFFORT = 2.0
 """Seconds of CPU that one search may take."""
 COUNTED = 10_000
@@ -75,14 +78,40 @@ class Grep:
         """Those between two offsets at which lines begin, with *room* for so many bytes."""
         found, clock = Matches(), time.thread_time() + EFFORT
         try:
-            for base, block in _blocks(kept, start, end):
+            for base, block in self._blocks(kept, start, end, found, clock):
                 found.until = base
-                if self.literal and block.find(self.literal) < 0:
-                    continue
                 room = self._in_block(kept, base, block, found, room, clock)
         except TimeoutError:
             found.is_complete = False
         return found
+
+    def _blocks(
+        self, kept: Kept, start: int, end: int, found: Matches, clock: float
+    ) -> Iterator[tuple[int, bytes]]:
+        """Those that may have a match."""
+        if not self.literal:
+            yield from _blocks(kept, start, end)
+            return
+        begin = start
+        while (at := self._next(kept, begin, end, found, clock)) >= 0:
+            base = max(begin, _line_before(kept, at))
+            block = next(block for _, block in _blocks(kept, base, end))
+            yield base, block
+            begin = base + len(block)
+
+    def _next(self, kept: Kept, at: int, end: int, found: Matches, clock: float) -> int:
+        """Where the literal is next, or -1."""
+        while at < end:
+            found.until = at
+            if time.thread_time() > clock:
+                raise TimeoutError
+            piece = kept.read(at, min(end, at + SCAN))
+            if (first := _find(piece, self.literal)) >= 0:
+                return at + first
+            if at + len(piece) >= end or len(piece) < SCAN:  # all, or all that is left of it
+                return -1
+            at += len(piece) - len(self.literal) + 1
+        return -1
 
     def _in_block(
         self, kept: Kept, base: int, block: bytes, found: Matches, room: int, clock: float
@@ -120,6 +149,35 @@ def _search(pattern: Any, subject: Any, at: int, clock: float) -> Any:
         except TimeoutError:
             pass  # on a busy machine that is not yet its own time
     raise TimeoutError
+
+
+def _line_before(kept: Kept, at: int) -> int:
+    """Where the line begins that has that byte; of a long one, somewhere in it."""
+    start = max(0, at - BLOCK)
+    return start + kept.read(start, at).rfind(b"\n") + 1
+
+
+def _of_libc() -> Callable[..., int | None] | None:
+    try:
+        memmem = ctypes.CDLL(None).memmem
+    except (OSError, AttributeError):  # it is in no standard
+        return None
+    memmem.restype = ctypes.c_void_p
+    memmem.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    found: Callable[..., int | None] = memmem
+    return found
+
+
+_MEMMEM = _of_libc()
+
+
+def _find(piece: bytes, literal: bytes) -> int:
+    """As ``piece.find(literal)``, in half of the time, and without the interpreter."""
+    if _MEMMEM is None:
+        return piece.find(literal)
+    start = ctypes.cast(ctypes.c_char_p(piece), ctypes.c_void_p)
+    at = _MEMMEM(start, len(piece), literal, len(literal))
+    return -1 if at is None else at - (start.value or 0)
 
 
 def _shown(subject: Any, first: int, last: int, at: int, base: int) -> str:

@@ -1,0 +1,276 @@
+"""What a long result of a server costs: memory, the time to search it, and what others notice.
+
+One `emceepee serve`, two principals. The one calls a tool whose answer has so many megabytes, of
+which it is shown a preview, and then looks for a word in what is kept; the other sends `ping` at a
+fixed rate, over a connection of its own. Each row has a fresh daemon, which has seen
+a short result.
+
+Reported are, as multiples of the message, the daemon's memory at its highest while the result came
+and what it held afterwards; the time of the call beside that of a client which reads the same
+message by itself and parses it at once; how long `grep` took, the median and the longest of
+several; and the medians of a ping, in that time and when nobody else asks for anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, Self
+
+from neighbours import PERIOD, TOKENS, Client
+
+Json = dict[str, Any]
+MB = 1_000_000
+GREPS = 9
+WORDS = ("the needle", r"needle \d+", "no such word")
+"""What is looked for: the first two are in the last line, the third nowhere."""
+
+
+# The server
+
+
+def lines(size: int) -> str:
+    line = "2026-01-01T00:00:00Z worker 7: a line of a log, as long as these are in the middle\n"
+    return line * (size // len(line)) + "the needle 42\n"
+
+
+def rows(size: int) -> str:
+    row = {"id": 0, "name": "a row of a table", "tags": ["a", "b"], "note": "needle in none of it"}
+    count = size // (len(json.dumps(row)) + 7)
+    return json.dumps([{**row, "id": n} for n in range(count)] + [{"note": "the needle 42"}])
+
+
+def result(kind: str, size: int) -> Json:
+    match kind:
+        case "lines":
+            return {"content": [{"type": "text", "text": lines(size)}]}
+        case "JSON in a text":
+            return {"content": [{"type": "text", "text": rows(size)}]}
+        case "values":
+            return {"content": [], "structuredContent": {"rows": json.loads(rows(size))}}
+    raise ValueError(kind)
+
+
+KINDS = ("lines", "JSON in a text", "values")
+
+
+def message(request_id: Any, said: Json) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "result": said}).encode() + b"\n"
+
+
+def serve() -> None:
+    for line in sys.stdin:
+        asked = json.loads(line)
+        method, params = asked.get("method", ""), asked.get("params") or {}
+        if "id" not in asked:
+            continue
+        said: Json = {"tools": [{"name": "long", "inputSchema": {"type": "object"}}]}
+        if method == "initialize":
+            info = {"name": "long", "version": "0"}
+            said = {"protocolVersion": params["protocolVersion"], "serverInfo": info}
+            said["capabilities"] = {"tools": {}}
+        elif method == "tools/call":
+            said = result(params["arguments"]["kind"], params["arguments"]["size"])
+        sys.stdout.buffer.write(message(asked["id"], said))
+        sys.stdout.buffer.flush()
+
+
+# The measurement
+
+
+@contextlib.contextmanager
+def daemon(folder: Path, size: int) -> Iterator[tuple[int, int]]:
+    """The process and the port of an `emceepee serve` that takes such messages."""
+    config, ready = folder / "config.json", folder / "port"
+    settings = {
+        "mcpServers": {"long": {"command": sys.executable, "args": [__file__, "--server"]}},
+        "limits": {"message": 2 * size + 10 * MB, "values": 100_000_000},
+        "results": {"bytes": 4 * size + 10 * MB},
+        "http": {"tokens": TOKENS},
+        "policy": {"spawn": "allow"},
+    }
+    config.write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "emceepee_trio", "serve", "--config", str(config)]
+    command += ["--bind", "127.0.0.1:0", "--state-dir", str(folder)]
+    with (
+        ready.open("wb") as out,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL
+        ) as process,
+    ):
+        try:
+            while "127.0.0.1:" not in (said := ready.read_text()) or "\n" not in said:
+                if process.poll() is not None:
+                    sys.exit(f"{' '.join(command)}: ended with {process.returncode}")
+                time.sleep(0.05)
+            port = said.partition("127.0.0.1:")[2].partition("/")[0].split()[0]
+            yield process.pid, int(port)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def memory(pid: int, what: str) -> int:
+    """Bytes: ``VmRSS`` what it has, ``VmHWM`` the most that it has had since it was reset."""
+    for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines():
+        if line.startswith(what):
+            return int(line.split()[1]) * 1024
+    raise ValueError(what)
+
+
+def reset_peak(pid: int) -> None:
+    Path(f"/proc/{pid}/clear_refs").write_text("5", "utf-8")
+
+
+class Pings(threading.Thread):
+    """As long as the block lasts."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self.client = Client(port, TOKENS["neighbour"])
+        self.times: list[float] = []
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        due = time.perf_counter()
+        while not self.over.wait(max(0.0, due - time.perf_counter())):
+            self.client.request("ping")
+            now = time.perf_counter()
+            while due <= now:  # also those that were due while this one was late
+                self.times.append(now - due)
+                due += PERIOD
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.join()
+
+    @property
+    def p50(self) -> float:
+        return median(self.times) if self.times else 0.0
+
+    @property
+    def worst(self) -> float:
+        return max(self.times, default=0.0)
+
+
+def call(client: Client, kind: str, size: int) -> Json:
+    """What is shown of it."""
+    args = {"kind": kind, "size": size}
+    said = client.call("execute_tool", server="long", tool="long", args=args, timeout_ms=600_000)
+    shown: Json = json.loads(said["content"][0]["text"])
+    return shown
+
+
+def alone(kind: str, size: int) -> float:
+    """Seconds until a client has it that does nothing else with it."""
+    with subprocess.Popen(
+        [sys.executable, __file__, "--server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        params = {"name": "long", "arguments": {"kind": kind, "size": size}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        start = time.perf_counter()
+        server.stdin.write(json.dumps(asked).encode() + b"\n")
+        server.stdin.flush()
+        json.loads(server.stdout.readline())
+        took = time.perf_counter() - start
+        server.stdin.close()
+        return took
+
+
+def measure(kind: str, size: int) -> Json:
+    length = len(message(1, result(kind, size)))
+    beside = alone(kind, size)
+    with tempfile.TemporaryDirectory() as folder, daemon(Path(folder), size) as (pid, port):
+        client = Client(port, TOKENS["attacker"])
+        call(client, kind, 50_000)
+        with Pings(port) as idle:
+            time.sleep(1)
+        before = memory(pid, "VmRSS")
+        reset_peak(pid)
+        start = time.perf_counter()
+        with Pings(port) as coming:
+            shown = call(client, kind, size)
+            took = time.perf_counter() - start
+        peak, after = memory(pid, "VmHWM") - before, memory(pid, "VmRSS") - before
+        reset_peak(pid)
+        greps: list[float] = []
+        with Pings(port) as searched:
+            for n in range(GREPS):
+                start = time.perf_counter()
+                client.call("read_result", id=shown["result"], grep=WORDS[n % len(WORDS)])
+                greps.append(time.perf_counter() - start)
+        return {
+            "kind": kind,
+            "mb": round(length / MB, 1),
+            "peak": peak / length,
+            "after": after / length,
+            "call_s": took,
+            "times_alone": took / beside,
+            "grep_ms": median(greps) * 1e3,
+            "grep_worst_ms": max(greps) * 1e3,
+            "ping_idle_ms": idle.p50 * 1e3,
+            "ping_coming_ms": coming.p50 * 1e3,
+            "ping_searched_ms": searched.p50 * 1e3,
+            "ping_worst_ms": max(coming.worst, searched.worst) * 1e3,
+        }
+
+
+COLUMNS = {
+    "mb": ("MB", ".1f"),
+    "peak": ("highest", ".2f"),
+    "after": ("held", ".2f"),
+    "call_s": ("call s", ".2f"),
+    "times_alone": ("times alone", ".2f"),
+    "grep_ms": ("grep ms", ".0f"),
+    "grep_worst_ms": ("longest", ".0f"),
+    "ping_idle_ms": ("ping ms", ".2f"),
+    "ping_coming_ms": ("coming", ".2f"),
+    "ping_searched_ms": ("searched", ".2f"),
+    "ping_worst_ms": ("worst", ".1f"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1, help="of each row; the medians are shown")
+    parser.add_argument("--mb", type=int, action="append", help="of a result; 1, 10 and 100")
+    parser.add_argument("--row", action="append", help="only kinds that begin so")
+    parser.add_argument("--json", type=Path, help="write all that was found there")
+    parser.add_argument("--server", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.server:
+        return serve()
+    print(f"{'':16}" + "".join(f"{head:>12}" for head, _ in COLUMNS.values()))
+    found: list[Json] = []
+    for kind in KINDS:
+        if not kind.startswith(tuple(given.row or [""])):
+            continue
+        for size in given.mb or (1, 10, 100):
+            runs = [measure(kind, size * MB) for _ in range(max(1, min(given.runs, 5)))]
+            found += runs
+            shown = {name: median(run[name] for run in runs) for name in COLUMNS}
+            said = (f"{shown[name]:12{how}}" for name, (_, how) in COLUMNS.items())
+            print(f"{kind:16}" + "".join(said), flush=True)
+    if given.json is not None:
+        given.json.write_text(json.dumps(found, indent=1), "utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        main()
