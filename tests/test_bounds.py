@@ -53,6 +53,7 @@ from emceepee_trio.commands.common import remote
 from emceepee_trio.config import Config, ConfigError, Limits, ResultSettings, Server, bounds, load
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages, modern, stdio
+from emceepee_trio.front.asking import interrupted
 from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
 from emceepee_trio.front.handshake import clients as http_clients
@@ -79,6 +80,7 @@ from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
 from emceepee_trio.web import token_file
+from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
 from parts import mock_clock
@@ -677,6 +679,27 @@ async def slow_modern_reader(here: Here) -> None:
         await exchange.notify("x", {"n": n})
     assert len(exchange.said) == modern.BACKLOG
     assert json.loads(exchange.said[0])["params"] == {"n": 5}
+
+
+@tries("config.bounds.MAX_INTERRUPTED")
+async def rounds_that_wait(here: Here) -> None:
+    here.monkeypatch.setattr(interrupted, "MAX_INTERRUPTED", 1)
+    server = Server(name="raw", **raw())
+    can: Any = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    wanted = {"server": "raw", "tool": "string_id_question"}
+
+    async with open_world(Config(servers=(server,))) as world:
+        client = world.client()
+
+        async def ask() -> Any:
+            return (await client.modern_tool("execute_tool", meta=can, **wanted).answer())["result"]
+
+        first, _ = await ask(), await ask()
+        await wait_all_tasks_blocked()
+        (session,) = world.manager.sessions()
+        for_tools = [q for q in session.questions.open("elicitation") if not q.is_relayed]
+        assert [q.id for q in for_tools] == list(first["inputRequests"])
+        assert [task.task_id for task in session.calls.tasks()] == [for_tools[0].call]
 
 
 @tries("front.stdio.NOTES")

@@ -33,6 +33,9 @@ MAX_TIMER_MESSAGE = 500
 MAX_WAITERS = 64
 """Calls of a session that may wait at once in await_activity or get_task_result."""
 
+MAX_INTERRUPTED = 256
+"""Requests of a session that were answered with a question, and may be continued."""
+
 MAX_BATCH = 100
 """Messages in one batch; a longer one is refused as a whole."""
 

@@ -58,6 +58,7 @@ from ..tools.common.clients import STRANGER, KnownClient, known
 from ..tools.common.registry import Request
 from ..waits.firewall import Firewall, begin_lasting
 from .asking.backchannel import Backchannel, Dialog
+from .asking.interrupted import InputRequired
 from .faces.face import Face, Incoming, InFlight
 from .faces.passed import PassedOn
 from .lists import (
@@ -112,6 +113,8 @@ class Front:
     """What is known of the program that speaks on this connection."""
     backchannel: Backchannel | None = attrs.field(default=None, init=False)
     """The way to ask it something, where it may initialize."""
+    may_resend: bool = attrs.field(default=False, init=False)
+    """A request that is cut off may only have lost its stream."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """What it said that it can, as it connected; in the modern era each request says so."""
     _is_greeted: bool = attrs.field(default=False, init=False)
@@ -271,7 +274,12 @@ class Front:
         self.session.used |= asked.method == "tools/call"
         work = partial(self.face.answer, self, asked)
         back = self.backchannel
-        if asked.is_modern or back is None or not (back.capabilities or back.is_alone):
+        if asked.is_modern:
+            try:
+                return await work()
+            except InputRequired as asks:
+                return asks.result
+        if back is None or not (back.capabilities or back.is_alone):
             return await work()
         with self.session.relay.offered(Dialog(back, asked.id)) as asked.entry.request.offer:
             return await work()

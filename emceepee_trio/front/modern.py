@@ -220,6 +220,7 @@ class Modern:
         front = Front(session, self.manager, face, session.draining, exchange.carry)
         workspace = self._workspace(session)
         front.send, front.passed_on = exchange.send, workspace.passed_on
+        front.may_resend = True
         front.observe(message)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities

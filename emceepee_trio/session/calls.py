@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -145,7 +145,14 @@ class Calls:
                 "wait for some of them to finish"
             )
 
-    async def wait(self, call: Call, patience: float) -> Result | Task:
+    async def wait(
+        self,
+        call: Call,
+        patience: float,
+        move_on_after: Callable[
+            [float], AbstractContextManager[trio.CancelScope]
+        ] = trio.move_on_after,
+    ) -> Result | Task:
         """What a request does: the result, or the task that the call has become.
 
         A question ends the wait, because it is the one who waits that has to answer; unless its
@@ -155,7 +162,7 @@ class Calls:
             ToolError: the call failed, or may not become a task.
         """
         try:
-            with trio.move_on_after(patience):
+            with move_on_after(patience):
                 while not (call.slot.is_settled or (call.needs_answers and self._has_room(call))):
                     await call.news.wait()
         except trio.Cancelled:

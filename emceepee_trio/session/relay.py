@@ -12,8 +12,9 @@ Whoever may be asked is an :class:`Asker`, and offers itself in one of two ways:
 
 A question goes to the oldest request that waits for its call (or for what the task that asks works
 for, see `callbacks.as_work_for`: an offer has an id for that) and says that it can; else to a
-connection that can. Only one is asked, and what it can is judged anew for each question. What
-nobody can take now is put to who offers itself later, as long as it is open.
+connection that can. Who is heard at once comes before who is not. Only one is asked, and what it
+can is judged anew for each question. What nobody can take now is put to who offers itself later, as
+long as it is open.
 
 One that is asked elsewhere stays answerable by tool. Its slot decides which answer counts; whoever
 asks is cancelled once the question is over, and that is when it tells its client. One that its
@@ -47,6 +48,11 @@ class Asker(Protocol):
     @property
     def is_alone(self) -> bool:
         """Nobody else answers: what its client says goes to the server as it is, errors too."""
+        ...
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether what is put to it now reaches its client now, and not with its next request."""
         ...
 
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
@@ -189,8 +195,9 @@ class Askers:
     def _asker(self, question: Question) -> Asker | None:
         if not self.wants(question.server, question.kind):
             return None
-        found = (a for a in self._askers(question) if a.can(question.kind, question.params))
-        return next(found, None)
+        found = [a for a in self._askers(question) if a.can(question.kind, question.params)]
+        heard = (asker for asker in found if asker.is_heard)
+        return next(heard, found[0] if found else None)
 
     def _askers(self, question: Question) -> Iterator[Asker]:
         for work in question.concerns or (question.call,):

@@ -132,7 +132,7 @@ async def codemode_execute(request: Request, asked: CodemodeExecute) -> Reply:
     patience = math.inf if ends and wait_ms == timeout_ms else wait_ms / SECOND
     try:
         with request.waiting(call):
-            outcome = await session.calls.wait(call, patience)
+            outcome = await session.calls.wait(call, patience, request.move_on_after)
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):

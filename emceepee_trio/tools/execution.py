@@ -107,7 +107,7 @@ async def execute(
     request.can_go_on(lambda: session.calls.promote(call))
     try:
         with request.waiting(call):
-            outcome = await session.calls.wait(call, wait_ms / 1000)
+            outcome = await session.calls.wait(call, wait_ms / 1000, request.move_on_after)
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):

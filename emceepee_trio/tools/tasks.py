@@ -107,7 +107,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
             if request.on_progress is not None:
                 call.listeners.append(request.on_progress)
             try:
-                with trio.move_on_after(wait_ms / 1000), request.waiting(call):
+                with request.move_on_after(wait_ms / 1000), request.waiting(call):
                     await _settled(call, session)
             finally:
                 if request.on_progress is not None:

@@ -66,6 +66,7 @@ class Client:
     """One that is asked, and says what it is told to."""
 
     capabilities: Any = attrs.field(factory=lambda: {"elicitation": {}, "sampling": {}})
+    is_heard: bool = True
     asked: list[Question] = attrs.field(factory=list)
     withdrawn: list[Question] = attrs.field(factory=list)
     answers: tuple[trio.MemorySendChannel[Any], trio.MemoryReceiveChannel[Any]] = attrs.field(
@@ -334,6 +335,9 @@ async def test_of_calls_in_flight_the_oldest_is_asked_whose_request_can_take_it(
         assert [len(client.asked) for client in clients] == [0, 1, 0]
         # All of them may wait for it, and none does because it has to be answered by tool.
         assert outcomes == []
+        clients[1].is_heard = False
+        await scene.ask(call=None)
+        assert [len(client.asked) for client in clients] == [0, 1, 1]
         await clients[1].says(MCPError(code=-1, message="no"))
         assert len(outcomes) == 3
         assert question.is_open

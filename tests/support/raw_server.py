@@ -254,6 +254,17 @@ def string_id_question(call: Call) -> object:
 
 
 @tool
+def question_then_wait(call: Call) -> object:
+    """Asks for a name, then waits for the ``file``, or for its cancellation; says the answer."""
+    answer = call.ask(("elicitation/create", NAME_FORM))[0]
+    call.marker("answered")
+    while not call.cancelled.wait(0.01):
+        if Path(call.arguments["file"]).exists():
+            return text(json.dumps(answer))
+    return None
+
+
+@tool
 def trigger_elicitation_request(call: Call) -> object:
     """Asks with a form as there are; the answer as JSON text."""
     return text(json.dumps(call.ask(("elicitation/create", LONG_FORM))[0]))

@@ -173,6 +173,10 @@ class Dialog:
     def is_alone(self) -> bool:
         return self.backchannel.is_alone
 
+    @property
+    def is_heard(self) -> bool:
+        return True
+
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
         it = self.backchannel
         can = it.is_alone or takes(it.capabilities, kind, params)

@@ -20,6 +20,7 @@ from ...tools.common.response import Reply, finish
 from ...tools.results.preview import answered, shown_error
 from ...waits.firewall import Firewall
 from ...web.wire import dump
+from ..asking.interrupted import InputRequired, continued
 from ..lists import TTL_MS, enveloped
 from ..progress import Progress
 from .face import Incoming, Result
@@ -99,6 +100,10 @@ async def told(front: Front, asked: Incoming, reply: Reply) -> Result:
     return enveloped(asked.version, result)
 
 
+EXPECTED = (ToolError, MCPError, InputRequired)
+"""What is no bug of a tool."""
+
+
 async def run_tool(
     front: Front, name: str, asked: Incoming, work: Callable[[Request], Awaitable[Reply]]
 ) -> Reply:
@@ -109,14 +114,14 @@ async def run_tool(
     fields = {"session": front.session.id, "tool": name}
     try:
         with (
-            Firewall("tool_crashed", None, (ToolError, MCPError), fields=fields) as wall,
+            Firewall("tool_crashed", None, EXPECTED, fields=fields) as wall,
             front.session.while_open(),
         ):
             if (token := asked.progress_token) is None:
-                return await work(request)
+                return await continued(front, asked, work)
             progress = Progress(asked.report, token, request.missing)
             request.on_progress = progress.heard
-            return await progress.report_while(partial(work, request))
+            return await progress.report_while(partial(continued, front, asked, work))
     except ToolError as error:
         failure = error
     else:

@@ -128,7 +128,7 @@ async def _within_patience(
     limits, name = request.session.config.limits, backend.server.name
     request.waits_for(backend)
     patience_ms = min(limits.execute_timeout_ms, request.answer_ms)
-    with trio.move_on_after(patience_ms / 1000):
+    with request.move_on_after(patience_ms / 1000):
         try:
             with request.working():
                 return await backend.ask(exchange)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import attrs
+import trio
 
 from ...backend.backend import Backend
 from ...backend.connections.callbacks import as_work_for
@@ -26,6 +27,7 @@ from ...session.call import Call
 from ...session.manager import SessionManager
 from ...session.relay import Offer
 from ...session.session import Session
+from ...waits.patience import Patience
 from .response import Reply
 
 A = TypeVar("A")
@@ -56,6 +58,8 @@ class Request:
     """Long answers of servers are kept, and shown as previews; else they are passed on whole."""
     offer: Offer | None = None
     """Its client may be asked itself what comes up."""
+    patience: Patience | None = None
+    """Of who waits for it, if that is not one exchange with its client alone."""
     is_native: bool = False
     """Its client knows resources of servers by URIs that say whose they are: see `model/native`."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
@@ -84,6 +88,11 @@ class Request:
         if self.offer is None:
             return nullcontext()
         return self.session.relay.waiting(self.offer, call.id)
+
+    def move_on_after(self, seconds: float) -> AbstractContextManager[trio.CancelScope]:
+        """Of the time in which its client waits."""
+        wait = trio.move_on_after if self.patience is None else self.patience.move_on_after
+        return wait(seconds)
 
     def working(self) -> AbstractContextManager[object]:
         """Entered while it asks servers by itself."""

@@ -33,6 +33,7 @@ from ....tools.common.response import Reply
 from ....tools.execution import ExecuteTool, execute
 from ....tools.prompts import check_prompt_shown
 from ....tools.results.preview import answered, native_result
+from ...asking.interrupted import continued
 from ...lists import enveloped
 from ...progress import Progress
 from ..face import Incoming, Result
@@ -159,10 +160,12 @@ async def _answered(
     try:
         with front.session.while_open(), front.session.calls.place():
             if (token := asked.progress_token) is None:
-                return await work(front, asked, request)
+                return await continued(front, asked, partial(work, front, asked))
             progress = Progress(asked.report, token, request.missing)
             request.on_progress = progress.heard
-            return await progress.report_while(partial(work, front, asked, request))
+            return await progress.report_while(
+                partial(continued, front, asked, partial(work, front, asked))
+            )
     except ToolError as error:
         raise as_answer(error, asked.method, is_modern=asked.is_modern) from None
 

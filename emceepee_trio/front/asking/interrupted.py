@@ -1,0 +1,331 @@
+"""Requests of the modern era that are answered with a question, and continued by a retry.
+
+What such a request wants is worked on in the session, by an :class:`Interrupted`, whichever
+exchange waits for it at the moment. A question to the client ends that exchange with
+``input_required`` and a state; the retry with the answers waits on for the same work. Nobody's
+patience runs while the client has the question. A face puts around what may take that long::
+
+    reply = await continued(front, asked, work)
+
+A state is 128 random bits that mean something in one session alone, for the request that they were
+given to, until that is done or its question is closed without an answer.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, INVALID_PARAMS
+
+from ... import logs
+from ...config.bounds import MAX_INTERRUPTED
+from ...errors import InternalError, InvalidArguments, LimitReached, SessionGone, ToolError
+from ...session.questions import Kind, Question, judged
+from ...session.relay import CannotBeAsked, takes
+from ...session.session import Session
+from ...tools.common.registry import Request
+from ...waits.bell import Bell
+from ...waits.firewall import Firewall, begin
+from ...waits.patience import Patience
+from ...waits.slot import Slot
+from .backchannel import METHODS
+
+if TYPE_CHECKING:
+    from ..faces.face import Incoming
+    from ..mcp import Front
+
+T = TypeVar("T")
+
+LINGERS = 30.0
+"""Seconds for a client to send a retry again whose stream it has lost, or to fetch what came of it
+while it was asked; then it has gone away."""
+OF_A_RETRY = ("_meta", "requestState", "inputResponses")
+"""Parameters that a retry has of its own; in all others it is what it repeats."""
+NOT_MODERN = ("task", "elicitationId")
+"""Parameters of questions that this era has no more."""
+
+
+class InputRequired(Exception):
+    """What answers this exchange: the client is asked something first."""
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        super().__init__()
+        self.result = result
+
+
+async def continued(front: Front, asked: Incoming, work: Callable[[Request], Awaitable[T]]) -> T:
+    """What *work* comes to, in this exchange or in a later one.
+
+    Raises:
+        InputRequired: the client is asked.
+        MCPError: the state of a retry is of no request that waits.
+    """
+    request = asked.entry.request
+    if not asked.is_modern:
+        return await work(request)
+    owner = _OF_SESSIONS.get(front.session)
+    if owner is None:
+        owner = _OF_SESSIONS[front.session] = Interruptions(front.session)
+    said = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
+    capabilities = said if isinstance(said, Mapping) else {}
+    one: Interrupted[T]
+    if "requestState" in asked.params:
+        one = owner.find(asked)
+        one.take(asked.params.get("inputResponses"))
+    elif METHODS.keys() & capabilities.keys():
+        one = owner.begin(asked, work)
+    else:
+        return await work(request)
+    return await one.attend(request, capabilities, may_resend=front.may_resend)
+
+
+def _repeated(asked: Incoming) -> tuple[str, dict[str, Any]]:
+    params = {key: asked.params[key] for key in asked.params if key not in OF_A_RETRY}
+    return asked.method, params
+
+
+@attrs.define(eq=False)
+class Interruptions:
+    """Those of one session."""
+
+    session: Session
+    _given: OrderedDict[str, Interrupted[Any]] = attrs.field(factory=OrderedDict, init=False)
+    """By their states, those that were given to clients; the longest given first."""
+
+    def begin(self, asked: Incoming, work: Callable[[Request], Awaitable[T]]) -> Interrupted[T]:
+        one = Interrupted[T](self, _repeated(asked), asked.entry.request)
+        fields = {"session": self.session.id, "method": asked.method}
+        wall = Firewall("tool_crashed", one.crashed, fields=fields)
+        begin(self.session.inner, wall, one.run, work)
+        return one
+
+    def find(self, asked: Incoming) -> Interrupted[Any]:
+        state = asked.params["requestState"]
+        found = self._given.get(state) if isinstance(state, str) else None
+        if found is None or found.of != _repeated(asked):
+            raise MCPError(
+                code=INVALID_PARAMS,
+                message="requestState is of no request that waits for its client: it is done, its "
+                "question is over, or it was another request",
+            )
+        return found
+
+    def give(self, one: Interrupted[Any]) -> str:
+        """A new state of it."""
+        state = secrets.token_hex(16)
+        self._given[state] = one
+        if len(self._given) > MAX_INTERRUPTED:
+            next(iter(self._given.values())).let_go()
+        return state
+
+    def forget(self, state: str | None) -> None:
+        if state is not None:
+            self._given.pop(state, None)
+
+
+_OF_SESSIONS: WeakKeyDictionary[Session, Interruptions] = WeakKeyDictionary()
+
+
+@attrs.define(eq=False)
+class Interrupted(Generic[T]):
+    """What one request wants, over as many exchanges as that takes. Also the one who is asked."""
+
+    owner: Interruptions
+    of: tuple[str, dict[str, Any]]
+    request: Request
+    """The first; what is worked on knows no other."""
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    """Of the exchange that waits, or has been asked last."""
+    _state: str | None = attrs.field(default=None, init=False)
+    _put: dict[str, tuple[Question, Slot[dict[str, Any]]]] = attrs.field(factory=dict, init=False)
+    """What the client is asked, by the keys that it is given."""
+    _outcome: Slot[T] = attrs.field(factory=Slot, init=False)
+    _waiting: int = attrs.field(default=0, init=False)
+    """Exchanges."""
+    _is_fetched: bool = attrs.field(default=False, init=False)
+    _is_left: bool = attrs.field(default=False, init=False)
+    """Nobody can come back for it."""
+    _listener: Callable[[Mapping[str, Any]], None] | None = attrs.field(default=None, init=False)
+    """Of the exchange that waits, for progress."""
+    _patience: Patience = attrs.field(factory=Patience, init=False)
+    _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _news: Bell = attrs.field(factory=Bell, init=False)
+
+    async def run(self, work: Callable[[Request], Awaitable[T]]) -> None:
+        relay = self.owner.session.relay
+        self.request.patience = self._patience
+        try:
+            with self._scope, relay.offered(self) as self.request.offer:
+                self._outcome.set(await work(self.request))
+            self._outcome.fail(_gone())  # nobody wants it any more
+        except (ToolError, MCPError) as error:
+            self._outcome.fail(error)
+        except trio.Cancelled:
+            self._outcome.fail(_gone())
+            raise
+        finally:
+            for _, slot in self._put.values():
+                slot.fail(CannotBeAsked())
+            self._news.ring()
+        if self._state is not None:
+            with trio.move_on_after(LINGERS):
+                while not self._is_fetched:
+                    await self._news.wait()
+            self.let_go()
+
+    def crashed(self, log_id: str) -> None:
+        self._outcome.fail(InternalError(log_id))
+        self._news.ring()
+
+    # As one who can be asked:
+
+    @property
+    def is_alone(self) -> bool:
+        return False
+
+    @property
+    def is_heard(self) -> bool:
+        return self._waiting > 0
+
+    def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
+        is_over = self._is_left or self._outcome.is_settled
+        return not is_over and takes(self.capabilities, kind, params)
+
+    async def ask(self, question: Question) -> dict[str, Any]:
+        answer: dict[str, Any] | None = None
+        try:
+            while answer is None:
+                slot = Slot[dict[str, Any]]()
+                self._put[question.id] = question, slot
+                self._news.ring()
+                given = await slot.wait_result()
+                try:
+                    await judged(question, given)
+                except InvalidArguments:
+                    pass  # it is asked again, by the answer to the very retry
+                else:
+                    answer = given
+            return answer
+        finally:
+            del self._put[question.id]
+            if question.slot.error is not None:
+                self._question_is_dead()
+            elif not self._put:
+                self._patience.go_on()
+            self._news.ring()
+
+    def _question_is_dead(self) -> None:
+        """Nobody can come back with its state; who waits is told by what becomes of the work."""
+        self.owner.forget(self._state)
+        self._state = None
+        if not self._waiting:
+            self._give_up()
+
+    # For exchanges:
+
+    async def attend(
+        self, request: Request, capabilities: Mapping[str, Any], *, may_resend: bool
+    ) -> T:
+        self._begin_to_wait(request, capabilities)
+        try:
+            while not self._outcome.is_settled:
+                if any(not slot.is_settled for _, slot in self._put.values()):
+                    raise InputRequired(self._asks())
+                await self._news.wait()
+            self._is_fetched = True
+            self._news.ring()
+            self.owner.forget(self._state)
+            return self._outcome.peek()
+        except trio.Cancelled:
+            if self._waiting == 1:
+                self._is_cut_off(may_resend=may_resend)
+            raise
+        finally:
+            self._waiting -= 1
+            if self._put and not self._waiting:
+                self._patience.stop()
+
+    def _begin_to_wait(self, request: Request, capabilities: Mapping[str, Any]) -> None:
+        self._waiting += 1
+        self._news.ring()
+        self.capabilities = capabilities
+        self._listener = request.on_progress
+        self.request.on_progress = self._heard
+        if request is not self.request:
+            request.ignored = self.request.ignored
+            request.can_go_on(self.request.give_up)
+        self._patience.go_on()
+        for question, slot in self._put.values():
+            if not takes(capabilities, question.kind, question.params):
+                slot.fail(CannotBeAsked())
+
+    def _heard(self, said: Mapping[str, Any]) -> None:
+        if self._listener is not None:
+            self._listener(said)
+
+    def take(self, answers: object) -> None:
+        """What a retry has brought; of what is not asked any more, nothing."""
+        for key, answer in answers.items() if isinstance(answers, Mapping) else ():
+            if key in self._put and isinstance(answer, Mapping):
+                self._put[key][1].set(dict(answer))
+
+    def _asks(self) -> dict[str, Any]:
+        if self._state is None:
+            self._state = self.owner.give(self)
+        requests = {
+            key: {"method": METHODS[question.kind], "params": _modern(question.params)}
+            for key, (question, slot) in self._put.items()
+            if not slot.is_settled
+        }
+        return {
+            "resultType": "input_required",
+            "inputRequests": requests,
+            "requestState": self._state,
+        }
+
+    def _is_cut_off(self, *, may_resend: bool) -> None:
+        """The last exchange that waited is closed, which cancels its request, or has lost it."""
+        inner = self.owner.session.inner
+        if self._state is None or not may_resend or inner.cancel_scope.cancel_called:
+            self._scope.cancel("not wanted any more")
+        else:
+            begin(inner, Firewall("tool_crashed"), self._wait_for_another)
+
+    async def _wait_for_another(self) -> None:
+        with trio.move_on_after(LINGERS):
+            while not (self._waiting or self._outcome.is_settled):
+                await self._news.wait()
+        if not (self._waiting or self._put):
+            self._scope.cancel("not wanted any more")
+
+    def let_go(self) -> None:
+        """Nobody comes for it any more: what can go on without its client does."""
+        self.owner.forget(self._state)
+        self._state = None
+        for _, slot in self._put.values():
+            slot.fail(CannotBeAsked())
+        if not self._is_fetched:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._is_left = True
+        try:
+            self.request.give_up()
+        except LimitReached as error:
+            session = self.owner.session.id
+            logs.write("warn", "promotion_refused", session=session, error=error.message)
+
+
+def _gone() -> SessionGone:
+    return SessionGone("the session ended under this request; open a new one")
+
+
+def _modern(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in params.items() if key not in NOT_MODERN}
