@@ -14,6 +14,7 @@ from mcp_types import INTERNAL_ERROR
 from . import logs
 from .config import Config, ConfigError, Loaded, default_path, load_default
 from .daemon import Read, Settings, open_daemon
+from .front.faces.views import check_views
 from .serving.asgi import Receive, Refused, Scope, Send
 from .web.app import App
 from .web.token_file import BadToken, state_directory, state_to_keep
@@ -32,7 +33,7 @@ def _settings() -> Settings:
         logs.write("warn", "config_warning", path=str(path), message=warning)
     credentials = find(loaded.config.http, None, state_directory())
     logs.write("info", "token_needed", where=credentials.where)
-    return Settings(loaded.config, credentials)
+    return Settings(check_views(loaded.config), credentials)
 
 
 @attrs.define(eq=False)

@@ -59,6 +59,10 @@ def _checked(file: Path | None) -> Loaded | None:
     path = file or default_path()
     try:
         loaded = load(path) if file is not None else load_default()
+        if loaded is not None and any(map(loaded.config.http.view_of, loaded.config.http.tokens)):
+            from ..front.faces.views import check_views
+
+            check_views(loaded.config)
     except ConfigError as error:
         for problem in error.problems:
             complain(str(problem))

@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
     from ..backend.children.files import raise_limit
     from ..daemon import Insecure, Settings
     from ..daemon import run as run_daemon
+    from ..front.faces.views import check_views
     from ..serving.binds import CannotListen, Tcp
     from ..web.token_file import BadToken, state_directory, state_to_keep
     from ..web.tokens import find
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     ports = [bind.port for bind in binds if isinstance(bind, Tcp)]
 
     def read() -> Settings:
-        config, credentials = read_config(options, sources, ports=ports), None
+        config, credentials = check_views(read_config(options, sources, ports=ports)), None
         if not options.no_auth:
             state = options.state_dir or state_directory()
             credentials = find(config.http, options.token_file, state, sources=sources)

@@ -195,6 +195,20 @@ class Codemode:
     ] = 64 * MIB
 
 
+_TOKEN = r"[!-~]+"
+
+
+@frozen
+class Token:
+    """A bearer token, and what its holder sees."""
+
+    token: Annotated[str, Pattern(_TOKEN, "visible ASCII characters"), Secret()]
+    view: Annotated[
+        str | None,
+        Doc("The view of a client whose URL names none; ``?view=`` is for all that do."),
+    ] = None
+
+
 @frozen
 class Http:
     """Who may talk to us over HTTP."""
@@ -210,15 +224,28 @@ class Http:
         Doc("Web pages that may call us, as ``https://host[:port]``."),
     ] = ()
     tokens: Annotated[
-        Mapping[str, str],
-        Pattern(r"[!-~]+", "visible ASCII characters"),
+        Mapping[str, str | Token],
+        Pattern(_TOKEN, "visible ASCII characters"),
         Secret(),
-        Doc("Bearer tokens, by the name of their holder."),
+        Doc("Bearer tokens, by the name of their holder; each a string, or an object with more."),
     ] = attrs.field(factory=dict)
+
+    @property
+    def bearers(self) -> Mapping[str, str]:
+        """The tokens alone."""
+        return {
+            name: said if isinstance(said, str) else said.token
+            for name, said in self.tokens.items()
+        }
+
+    def view_of(self, principal: str) -> str | None:
+        """What is shown to who asks for no view, if that is said."""
+        said = self.tokens.get(principal)
+        return said.view if isinstance(said, Token) else None
 
     def problems(self) -> Iterator[Problem]:
         holders: dict[str, str] = {}
-        for name, token in self.tokens.items():
+        for name, token in self.bearers.items():
             if not re.fullmatch(NAME, name):
                 yield Problem(join("tokens", name), "is not a name")
             elif name in (OWN, LOCAL):

@@ -17,15 +17,16 @@ _ONE_SERVER = re.compile(r"/servers/([^/]{1,200})/mcp/?")
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def face_of(scope: Scope, faces: Mapping[str, Face]) -> Face:
-    """What is shown: the server of ``/servers/NAME/mcp``, or the view of ``?view=NAME``.
+def face_of(scope: Scope, faces: Mapping[str, Face], usual: str | None = None) -> Face:
+    """What is shown: the server of ``/servers/NAME/mcp``, or the view of ``?view=NAME``, else that
+    which is *usual* for who asks.
 
     Raises:
         Refused: there is no such view.
     """
     if (server := server_of(scope["path"])) is not None:
         return OneServer(server)
-    names = _query(scope).get("view", [next(iter(faces))])
+    names = _query(scope).get("view", [usual or next(iter(faces))])
     if len(names) != 1 or names[0] not in faces:
         said = " and ".join(map(repr, names))
         raise Refused(400, f"no view {said}; there are {', '.join(faces)}", code=INVALID_PARAMS)

@@ -148,7 +148,8 @@ class McpEndpoint:
         if isinstance(first, JSONRPCRequest) and first.method == "initialize":
             if isinstance(data, list):
                 raise Refused(400, "initialize must not be part of a batch")
-            face = face_of(scope, self.faces)
+            usual = self.manager.config.http.view_of(principal)
+            face = face_of(scope, self.faces, usual)
             await self._initialize(first, face, headers, receive, send, principal)
             return
         client = self._client(headers.get(SESSION_HEADER), principal)

@@ -211,7 +211,7 @@ class Modern:
         if isinstance(route, InboundLadderRejection):
             _raise_if(route)
         assert isinstance(route, InboundModernRoute)
-        face = face_of(scope, self.faces)
+        face = face_of(scope, self.faces, self.manager.config.http.view_of(principal))
         name = workspace_of(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")

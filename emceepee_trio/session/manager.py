@@ -285,7 +285,7 @@ class SessionManager:
         What else has changed holds for sessions that begin from now on.
         """
         self.config = config
-        self._shared.tokens = frozenset(config.http.tokens.values())
+        self._shared.tokens = frozenset(config.http.bearers.values())
         self._shared.starts.allow(config.limits.starting or cores())
         self.registry.reload(config)
         for session in self.sessions():
@@ -346,7 +346,7 @@ async def open_sessions(
         open_reaper() as reaper,
         trio.open_nursery() as nursery,
     ):
-        tokens = frozenset(config.http.tokens.values())
+        tokens = frozenset(config.http.bearers.values())
         starts = Starts(config.limits.starting or cores())
         journal = Journal()
         journal.add(Reader("log", log_reader.tell, log_reader.LINES))

@@ -42,7 +42,7 @@ def find(
     Raises:
         BadToken: a file cannot be read or written, or holds no token.
     """
-    known = list(http.tokens.items())
+    known = list(http.bearers.items())
     minted = None
     if token_file is not None:
         where = str(token_file)

@@ -10,6 +10,7 @@ from typing import Any
 from emceepee_client import write_config
 from emceepee_lines import run
 from emceepee_trio.config import file_schema
+from emceepee_trio.front.faces.views import FACES
 from fake_backends import Journal, raw
 
 NO_RESTART = {"restart": {"enabled": False}}
@@ -44,6 +45,15 @@ def test_warnings_are_told_and_harm_nothing(tmp_path: Path) -> None:
     (warning,) = told.stderr.splitlines()
     assert warning.startswith("warning: ")
     assert "autoApprove" in warning
+
+
+def test_a_view_that_there_is_not_is_a_mistake(tmp_path: Path) -> None:
+    tokens = {"ann": {"token": "s3cret", "view": "cor"}, "bob": {"token": "0ther", "view": "core"}}
+    told = run("check", write_config(tmp_path, {}, http={"tokens": tokens}))
+    assert told.returncode == 1
+    (problem,) = told.stderr.splitlines()
+    assert problem.endswith(f"http.tokens.ann.view: no view 'cor'; there are {', '.join(FACES)}")
+    assert "s3cret" not in told.stderr
 
 
 def test_a_variable_as_shells_have_it_is_warned_of(tmp_path: Path) -> None:

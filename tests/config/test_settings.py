@@ -212,6 +212,15 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             {"http": {"tokens": {"ada": "s3cret", "bob": "s3cret"}}},
             'http.tokens.bob: is the token of "ada", too',
         ),
+        (
+            {"http": {"tokens": {"ada": "s3cret", "bob": {"token": "s3cret"}}}},
+            'http.tokens.bob: is the token of "ada", too',
+        ),
+        ({"http": {"tokens": {"ada": {"view": "core"}}}}, "http.tokens.ada.token: missing"),
+        (
+            {"http": {"tokens": {"ada": {"token": "s3 cret"}}}},
+            "http.tokens.ada.token: expected visible ASCII characters, got a string",
+        ),
         ({"http": {"tokens": {"a b": "s3cret"}}}, 'http.tokens["a b"]: is not a name'),
         (
             {"http": {"tokens": {"token": "s3cret"}}},

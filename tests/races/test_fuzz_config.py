@@ -85,7 +85,7 @@ def test_any_file_is_read_or_refused_with_its_place(path: Path, content: bytes) 
             assert not why or WHERE.fullmatch(why) or why.startswith("not UTF-8, see "), line
     else:
         lines = list(loaded.warnings)
-        Security.of(loaded.config.http, Tokens.of(loaded.config.http.tokens.items()))
+        Security.of(loaded.config.http, Tokens.of(loaded.config.http.bearers.items()))
     for line in lines:
         assert line.isprintable(), line
         assert len(line) < 10_000

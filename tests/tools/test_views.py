@@ -12,6 +12,8 @@ from asgi_client import Json
 from asgi_world import open_world
 from emceepee_lines import open_pipes
 from emceepee_trio.commands.common.options import VIEWS as NAMES
+from emceepee_trio.config import Config, Http
+from emceepee_trio.config.settings import Token
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.tools import TOOLBOX, VIEWS
 from served import serve
@@ -82,6 +84,30 @@ async def test_a_view_that_there_is_not_is_refused_with_those_there_are(query: s
                 status, error = await refused.error()
                 assert (status, error["code"]) == (400, -32602)
                 assert f"there are {', '.join(FACES)}" in error["message"]
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_the_holder_of_a_token_may_have_a_view_of_his_own(era: str) -> None:
+    tokens: dict[str, str | Token] = {
+        "ann": Token("s3cret-of-ann", view="core"),
+        "bob": "s3cret-of-bob",
+    }
+    config = Config(http=Http(tokens=tokens))
+    with trio.fail_after(60):
+        async with open_world(config) as world:
+            for principal, query, view in (
+                ("ann", "", "core"),
+                ("ann", "view=code", "code"),
+                ("ann", "view=tools", "tools"),
+                ("bob", "", "tools"),
+            ):
+                client = world.client(principal)
+                if era == "modern":
+                    listed = client.modern("tools/list", query=query)
+                else:
+                    await (await client.initialize(query=query)).answer()
+                    listed = client.request("tools/list")
+                assert (await listed.answer())["result"]["tools"] == shown(view)
 
 
 async def test_another_view_may_join_the_same_session() -> None:

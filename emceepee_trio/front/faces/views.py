@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...config import Config, ConfigError
+from ...model.json.problems import Problem
 from ...tools import VIEWS
 from .face import Face
 from .native.face import NativeFace
@@ -13,4 +15,15 @@ FACES: Mapping[str, Face] = {
     **{name: OurFace(toolbox) for name, toolbox in VIEWS.items()},
     "native": NativeFace(),
 }
-"""The first is that of a URL that names none."""
+"""The first is that of a URL that names none, of a holder of a token who has none of his own."""
+
+
+def check_views(config: Config) -> Config:
+    """The same; raises `ConfigError` if it has a view that there is not."""
+    if problems := [
+        Problem(f"http.tokens.{name}.view", f"no view {view!r}; there are {', '.join(FACES)}")
+        for name in config.http.tokens
+        if (view := config.http.view_of(name)) is not None and view not in FACES
+    ]:
+        raise ConfigError(problems)
+    return config
