@@ -24,6 +24,7 @@ from ..config.server import A_NAME
 from ..errors import Denied, NotFound, ServerDisconnected, ToolError
 from ..model.json.fields import Bounds, Doc, frozen
 from ..model.json.problems import did_you_mean
+from ..model.protocol.eras import params_for
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .common.asking import as_tool_error, asks, is_asked
@@ -137,7 +138,8 @@ class _Sending:
     async def _send(self, call: Call, client: Client) -> Result:
         calls = self.request.session.calls
         try:
-            params = {"name": call.tool, "arguments": call.args}
+            said = {"name": call.tool, "arguments": call.args, "_meta": self.request.meta}
+            params = params_for(said, is_modern=client.negotiated.is_modern)
             tool = await self._listed(client, call.tool)
             if self.only_reads:
                 self._check_reads(call.tool, tool)

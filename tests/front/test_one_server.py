@@ -199,6 +199,24 @@ async def test_a_client_of_the_handshake_era_is_told_what_changes() -> None:
         assert direct.heard("resources/unsubscribe") == {"uri": "demo://one"}
 
 
+async def test_a_modern_client_is_asked_in_rounds_what_a_server_of_the_other_era_asks() -> None:
+    call: Json = {"name": "ask", "arguments": {}}
+    answers = {"action": "accept", "content": {"not": "of the form"}}  # it is the server's to judge
+    async with opened("modern") as it:
+        can: Json = {f"{META}clientCapabilities": {"elicitation": {}}}
+        asked = await it.ask("tools/call", can, **call)
+        assert asked["resultType"] == "input_required"
+        ((key, question),) = asked["inputRequests"].items()
+        assert question["method"] == "elicitation/create"
+        again = {"inputResponses": {key: answers}, "requestState": asked["requestState"]}
+        said = await it.ask("tools/call", can, **call, **again)
+        assert said["structuredContent"]["got"]["result"] == answers
+        assert it.count("tools/call") == 1
+        # Of one that cannot be asked, the server hears so at once.
+        said = await it.ask("tools/call", **call)
+        assert said["structuredContent"]["got"]["error"]["code"] == -32601
+
+
 async def test_a_stream_says_what_it_will_deliver_and_delivers_that() -> None:
     async with opened("modern") as direct:
         wanted = {

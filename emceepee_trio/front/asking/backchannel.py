@@ -162,6 +162,12 @@ class Backchannel:
             del self._waiting[request_id]
 
 
+def not_declared(question: Question) -> MCPError:
+    """What a server gets that asks a client of its own what that cannot do."""
+    said = f"the client has not declared that it can take {METHODS[question.kind]}"
+    return MCPError(code=METHOD_NOT_FOUND, message=said)
+
+
 @attrs.frozen(eq=False)
 class Dialog:
     """A client as one who can be asked: because of one of its requests, or at any time."""
@@ -185,8 +191,7 @@ class Dialog:
     async def ask(self, question: Question) -> dict[str, Any]:
         params = dict(question.params)
         if not takes(self.backchannel.capabilities, question.kind, params):
-            said = f"the client has not declared that it can take {METHODS[question.kind]}"
-            raise MCPError(code=METHOD_NOT_FOUND, message=said)
+            raise not_declared(question)
         if question.mode == "url" and question.kind == "elicitation":
             params.setdefault("elicitationId", question.id)  # which the modern era does without
         return await self.backchannel.request(METHODS[question.kind], params, self.about)

@@ -35,7 +35,7 @@ from ...waits.bell import Bell
 from ...waits.firewall import Firewall, begin
 from ...waits.patience import Patience
 from ...waits.slot import Slot
-from .backchannel import METHODS
+from .backchannel import METHODS, not_declared
 
 if TYPE_CHECKING:
     from ..faces.face import Incoming
@@ -60,8 +60,17 @@ class InputRequired(Exception):
         self.result = result
 
 
-async def continued(front: Front, asked: Incoming, work: Callable[[Request], Awaitable[T]]) -> T:
+async def continued(
+    front: Front,
+    asked: Incoming,
+    work: Callable[[Request], Awaitable[T]],
+    *,
+    is_alone: bool = False,
+) -> T:
     """What *work* comes to, in this exchange or in a later one.
+
+    Of a client that *is alone* what it says goes to the server as it is, and nobody else is asked
+    what it cannot.
 
     Raises:
         InputRequired: the client is asked.
@@ -79,8 +88,8 @@ async def continued(front: Front, asked: Incoming, work: Callable[[Request], Awa
     if "requestState" in asked.params:
         one = owner.find(asked)
         one.take(asked.params.get("inputResponses"))
-    elif METHODS.keys() & capabilities.keys():
-        one = owner.begin(asked, work)
+    elif is_alone or METHODS.keys() & capabilities.keys():
+        one = owner.begin(asked, work, is_alone=is_alone)
     else:
         return await work(request)
     return await one.attend(request, capabilities, may_resend=front.may_resend)
@@ -99,8 +108,10 @@ class Interruptions:
     _given: OrderedDict[str, Interrupted[Any]] = attrs.field(factory=OrderedDict, init=False)
     """By their states, those that were given to clients; the longest given first."""
 
-    def begin(self, asked: Incoming, work: Callable[[Request], Awaitable[T]]) -> Interrupted[T]:
-        one = Interrupted[T](self, _repeated(asked), asked.entry.request)
+    def begin(
+        self, asked: Incoming, work: Callable[[Request], Awaitable[T]], *, is_alone: bool
+    ) -> Interrupted[T]:
+        one = Interrupted[T](self, _repeated(asked), asked.entry.request, is_alone)
         fields = {"session": self.session.id, "method": asked.method}
         wall = Firewall("tool_crashed", one.crashed, fields=fields)
         begin(self.session.inner, wall, one.run, work)
@@ -141,6 +152,7 @@ class Interrupted(Generic[T]):
     of: tuple[str, dict[str, Any]]
     request: Request
     """The first; what is worked on knows no other."""
+    is_alone: bool
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """Of the exchange that waits, or has been asked last."""
     _state: str | None = attrs.field(default=None, init=False)
@@ -187,18 +199,16 @@ class Interrupted(Generic[T]):
     # As one who can be asked:
 
     @property
-    def is_alone(self) -> bool:
-        return False
-
-    @property
     def is_heard(self) -> bool:
         return self._waiting > 0
 
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
         is_over = self._is_left or self._outcome.is_settled
-        return not is_over and takes(self.capabilities, kind, params)
+        return not is_over and (self.is_alone or takes(self.capabilities, kind, params))
 
     async def ask(self, question: Question) -> dict[str, Any]:
+        if not takes(self.capabilities, question.kind, question.params):
+            raise not_declared(question)
         answer: dict[str, Any] | None = None
         try:
             while answer is None:
@@ -207,7 +217,7 @@ class Interrupted(Generic[T]):
                 self._news.ring()
                 given = await slot.wait_result()
                 try:
-                    await judged(question, given)
+                    await judged(question, given, as_it_is=self.is_alone)
                 except InvalidArguments:
                     pass  # it is asked again, by the answer to the very retry
                 else:
@@ -316,6 +326,8 @@ class Interrupted(Generic[T]):
 
     def _give_up(self) -> None:
         self._is_left = True
+        if not self.request.goes_on:
+            self._scope.cancel("nobody waits for it any more")
         try:
             self.request.give_up()
         except LimitReached as error:

@@ -52,6 +52,7 @@ from ...session.session import Session
 from ...tools.common.asking import as_tool_error
 from ...tools.common.following import followed, subscribe, unsubscribe
 from ...waits.firewall import Firewall, begin, begin_lasting
+from ..asking.interrupted import continued
 from ..news import Following, News, log_params
 from .face import Incoming, Result
 from .passed import STATE
@@ -67,6 +68,8 @@ CHANGES = {
     "resourcesListChanged": ("resources", "notifications/resources/list_changed"),
 }
 """What a stream may ask for: the capability that promises it, and how it is told."""
+INTERRUPTED = ("tools/call", "prompts/get", "resources/read")
+"""Requests that a question may interrupt."""
 UPDATED = "notifications/resources/updated"
 HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 MODERN_ONLY = ("subscriptions/listen",)
@@ -183,7 +186,7 @@ class _Exchange:
             case "logging/setLevel":
                 return await self._set_log_level()
         async with self._news() as news:
-            result = await outcome.acapture(self._ask, news)
+            result = await outcome.acapture(self._continued, news)
             if news is not None:
                 await news.sent()
         return self._told(result.unwrap())
@@ -222,6 +225,15 @@ class _Exchange:
         return result
 
     # Lists, reads, prompts, completion, calls, and whatever else there may be.
+
+    async def _continued(self, news: News | None) -> Mapping[str, Any]:
+        """Of a server of the other era a client of this one is asked in rounds of ours."""
+        if self.asked.is_modern and self.asked.method in INTERRUPTED:
+            agreed = self.backend.agreed or (await _connected(self.backend)).negotiated
+            if not agreed.is_modern:
+                work = partial(self._ask, news)
+                return await continued(self.front, self.asked, lambda _: work(), is_alone=True)
+        return await self._ask(news)
 
     async def _ask(self, news: News | None) -> Mapping[str, Any]:
         if self.asked.method == "tools/call":

@@ -111,6 +111,7 @@ async def run_tool(
     request = asked.entry.request
     request.answer_ms = front.client.answer_ms(front.session.config.limits)
     request.shortens = not front.client.wants_whole
+    request.meta = asked.meta
     fields = {"session": front.session.id, "tool": name}
     try:
         with (

@@ -58,6 +58,8 @@ class Request:
     """Long answers of servers are kept, and shown as previews; else they are passed on whole."""
     offer: Offer | None = None
     """Its client may be asked itself what comes up."""
+    meta: Mapping[str, Any] = attrs.field(factory=dict)
+    """`_meta` that its client has sent along, for the server that is called."""
     patience: Patience | None = None
     """Of who waits for it, if that is not one exchange with its client alone."""
     is_native: bool = False
@@ -97,6 +99,11 @@ class Request:
     def working(self) -> AbstractContextManager[object]:
         """Entered while it asks servers by itself."""
         return nullcontext() if self.offer is None else as_work_for(self.offer.id)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it does if the client stops waiting."""
+        return self._promote is not None
 
     def give_up(self) -> None:
         """The client has stopped waiting. Synchronous: the request is cancelled right after."""

@@ -15,9 +15,10 @@ from mcp.client.context import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 from trio.testing import wait_all_tasks_blocked
 
-from asgi_client import META, Client, Exchange, Json
+from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
 from emceepee_client import Answer, open_emceepee
+from emceepee_trio.backend.connections.client import modern_meta
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front.asking import interrupted
 from fake_backends import Journal, raw, until
@@ -263,6 +264,28 @@ async def test_who_waits_for_a_task_is_asked_its_question(tmp_path: Path) -> Non
         named |= {"inputResponses": {key: ADA}, "requestState": asked["requestState"]}
         done = await it.client.modern("tools/call", meta=can, **named).answer()
         assert json.loads(answer_of(done).text) == ADA
+
+
+@pytest.mark.parametrize("flags", [(), ("--discover", "modern")], ids=["handshake", "modern"])
+async def test_what_a_client_sends_along_reaches_the_server_and_what_is_the_protocol_s_does_not(
+    flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    async with scene(tmp_path, *flags) as it:
+        parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        mine = {"traceparent": parent, "tracestate": "a=b", "example.com/k": {"v": [1]}}
+        level = {f"{META}logLevel": "warning"}
+        meta = {**mine, **level, f"{META}clientCapabilities": ASKS, "progressToken": "p"}
+        arguments = {"server": "raw", "tool": "echo"}
+        call = it.client.modern("tools/call", meta=meta, name="execute_tool", arguments=arguments)
+        await call.answer()
+        (reached,) = it.journal.of("tools/call")
+        sent = reached["params"]["_meta"]
+        assert {key: sent[key] for key in mine} == mine
+        assert sent["progressToken"] != "p"
+        protocol = {key for key in sent if key.startswith(META)}
+        assert protocol == (set(modern_meta(MODERN, {})) | level.keys() if flags else set())
+        if flags:
+            assert sent[f"{META}logLevel"] == "warning"
 
 
 # -- over pipes ------------------------------------------------------------------------------------
