@@ -24,6 +24,7 @@ OWN = {
     "daemon.py": {"run": "of the process"},
     "serving/listen.py": {"serve_http": "of the process; each connection has a firewall"},
     "front/news.py": {"run": "of one connection's messages"},
+    "front/faces/native/news.py": {"run": "of one connection's news"},
     "front/log_messages.py": {"run": "of one connection's messages"},
     "front/modern.py": {"serve": "of one request"},
     "front/handshake/readers.py": {"while_connected": "of one request"},

@@ -290,11 +290,9 @@ class Front:
             self.session.client_name = info["name"][:100]
             self.client = known(info["name"])
 
-    def declares(self, asked: Incoming, extension: str) -> bool:
-        """Whether its client says that it knows that extension."""
-        said = _capabilities(asked.params) if asked.is_modern else self.capabilities
-        extensions = said.get("extensions")
-        return isinstance(extensions, Mapping) and extension in extensions
+    def capabilities_of(self, asked: Incoming) -> Mapping[str, Any]:
+        """What its client can, as far as that request is concerned."""
+        return _capabilities(asked.params) if asked.is_modern else self.capabilities
 
     @staticmethod
     def bug(wall: Firewall) -> MCPError:

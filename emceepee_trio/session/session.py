@@ -60,6 +60,9 @@ WORK_ENDS = (
 """From here on a session may be idle. What backends say of their own accord keeps none alive."""
 
 
+Watcher = Callable[[str, Happening], None]
+"""Told of whatever happens, as planned or not: to which server, and what."""
+
 Heard = Callable[[str, str, Params | None], None]
 """Told of a notification: its server, its method, its params."""
 
@@ -113,6 +116,7 @@ class Session:
     """Removed, and by whom; that is still to be told."""
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
     _listeners: set[Heard] = attrs.field(factory=set, init=False)
+    _watchers: set[Watcher] = attrs.field(factory=set, init=False)
     _tools: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     """Of tools under way."""
 
@@ -269,6 +273,9 @@ class Session:
         """Whether it will be told, if it is news; what cannot be is counted as lost."""
         if isinstance(happening, WORK_ENDS):
             self.touch()
+        for watcher in tuple(self._watchers):
+            with self._wall("event_crashed", server):
+                watcher(server, happening)
         if (backend := self.backends.get(server)) is not None:
             backend.lost_with.count(happening)
         if self.planned.hides(server, happening):
@@ -293,6 +300,15 @@ class Session:
             if heard.size <= MAX_DELIVERY_BYTES:
                 told = events.Notification(method, now, params)
         self.publish(server, told, now)
+
+    @contextmanager
+    def watched_by(self, watcher: Watcher) -> Generator[None]:
+        """Show it everything that happens, meanwhile."""
+        self._watchers.add(watcher)
+        try:
+            yield
+        finally:
+            self._watchers.discard(watcher)
 
     @contextmanager
     def heard_by(self, listener: Heard) -> Generator[None]:

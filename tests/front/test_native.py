@@ -3,84 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
 
-import attrs
 import pytest
 
 from app_server import HTML, TOOLS, UI, VIEW
-from asgi_client import META, Client, Json
-from asgi_world import World, open_world
 from emceepee_lines import open_pipes
-from emceepee_trio.config import parse
 from emceepee_trio.tools import BESIDE
 from fake_backends import app, raw
+from native_client import VIEW_OF_APPS, Era, natively
 from served import serve
 
-NATIVE = "view=native"
-NATIVE_VIEW = "ui://apps/chart/view.html"
 OURS = [tool.name for tool in BESIDE.tools]
-
-Era = Literal["handshake", "modern"]
-
-
-@attrs.define(eq=False)
-class Native:
-    """A client of the view."""
-
-    client: Client
-    era: Era
-    hello: Json
-    extensions: Json
-
-    async def answer(self, method: str, /, **params: Any) -> Json:
-        if self.era == "handshake":
-            return await self.client.request(method, **params).answer()
-        meta = {f"{META}clientCapabilities": {"extensions": self.extensions}}
-        return await self.client.modern(method, query=NATIVE, meta=meta, **params).answer()
-
-    async def ask(self, method: str, /, **params: Any) -> Json:
-        answer = await self.answer(method, **params)
-        assert "result" in answer, answer
-        result: Json = answer["result"]
-        return result
-
-    async def fails(self, method: str, /, **params: Any) -> Json:
-        answer = await self.answer(method, **params)
-        assert "error" in answer, answer
-        error: Json = answer["error"]
-        return error
-
-    async def call(self, tool: str, /, **arguments: Any) -> Json:
-        return await self.ask("tools/call", name=tool, arguments=arguments)
-
-    async def tools(self) -> dict[str, Json]:
-        return {tool["name"]: tool for tool in (await self.ask("tools/list"))["tools"]}
-
-
-async def joined(world: World, era: Era, extensions: Json | None = None) -> Native:
-    client, extensions = world.client(), extensions or {}
-    if era == "handshake":
-        client.capabilities = {"extensions": extensions}
-        hello = await client.initialize(query=NATIVE)
-        said = (await hello.answer())["result"]
-    else:
-        meta = {f"{META}clientCapabilities": {"extensions": extensions}}
-        discovered = client.modern("server/discover", query=NATIVE, meta=meta)
-        said = (await discovered.answer())["result"]
-    return Native(client, era, said, extensions)
-
-
-@asynccontextmanager
-async def natively(
-    era: Era, servers: Mapping[str, Json], extensions: Json | None = None, **settings: Any
-) -> AsyncGenerator[Native]:
-    config = parse({"mcpServers": servers, **settings}, folder=Path.cwd(), environ={}).config
-    async with open_world(config) as world:
-        yield await joined(world, era, extensions)
 
 
 @pytest.fixture(params=["handshake", "modern"])
@@ -106,9 +40,9 @@ async def test_tools_are_listed_as_their_servers_list_them(era: Era) -> None:
         assert names[0] == "raw__echo"
         assert tools["raw__echo"]["x-vendor"] == {"cost": 1}
         assert tools["raw__echo"]["_meta"] == {"vendor/tool": "echo"}
-        shown = {"ui": {"resourceUri": NATIVE_VIEW, "visibility": ["model", "app"]}}
+        shown = {"ui": {"resourceUri": VIEW_OF_APPS, "visibility": ["model", "app"]}}
         chart = {**TOOLS[0], "name": "apps__chart"}
-        assert tools["apps__chart"] == {**chart, "_meta": {**shown, "ui/resourceUri": NATIVE_VIEW}}
+        assert tools["apps__chart"] == {**chart, "_meta": {**shown, "ui/resourceUri": VIEW_OF_APPS}}
         # For those who show nothing to people, what is only for that would be noise.
         assert "apps__refresh" not in tools
 
@@ -129,9 +63,9 @@ async def test_a_call_is_one_of_execute_tool(era: Era) -> None:
         said = await native.call("apps__chart")
         link, embedded = said["content"]
         assert link["uri"] == "apps+file:///chart.csv"
-        assert embedded["resource"]["uri"] == NATIVE_VIEW
+        assert embedded["resource"]["uri"] == VIEW_OF_APPS
         assert said["structuredContent"] == {"n": 1, "uri": VIEW}
-        assert said["_meta"]["ui"]["resourceUri"] == NATIVE_VIEW
+        assert said["_meta"]["ui"]["resourceUri"] == VIEW_OF_APPS
         (strange,) = (name for name in await native.tools() if "draw_again" in name)
         assert strange.startswith("apps__draw_again_please_")
         assert '"draw again.please"' in (await native.call(strange))["content"][0]["text"]
@@ -173,14 +107,14 @@ async def test_resources_and_templates(era: Era) -> None:
     async with natively(era, {"apps": app(), "raw": raw()}) as native:
         listed = (await native.ask("resources/list"))["resources"]
         uris = [each["uri"] for each in listed]
-        assert uris[:3] == [NATIVE_VIEW, "apps+file:///chart.csv", "raw+raw://text"]
+        assert uris[:3] == [VIEW_OF_APPS, "apps+file:///chart.csv", "raw+raw://text"]
         assert listed[0]["_meta"] == {"ui": {"prefersBorder": True}}
         templates = (await native.ask("resources/templates/list"))["resourceTemplates"]
         assert templates[0] == {"uriTemplate": "apps+file:///{name}.csv", "name": "csv"}
         assert templates[1]["uriTemplate"] == "raw+raw://item/{id}"
-        read = (await native.ask("resources/read", uri=NATIVE_VIEW))["contents"]
-        assert read[0]["uri"] == NATIVE_VIEW
-        assert read[0]["_meta"]["ui/resourceUri"] == NATIVE_VIEW
+        read = (await native.ask("resources/read", uri=VIEW_OF_APPS))["contents"]
+        assert read[0]["uri"] == VIEW_OF_APPS
+        assert read[0]["_meta"]["ui/resourceUri"] == VIEW_OF_APPS
         filled = await native.ask("resources/read", uri="apps+file:///a.csv")
         assert filled["contents"][0]["uri"] == "apps+file:///a.csv"
         assert (await native.ask("resources/read", uri="emceepee://diagrams"))["contents"]
@@ -202,7 +136,7 @@ async def test_prompts_and_completion(era: Era) -> None:
         assert got["description"] == '{"what": "x"}'
         link, embedded = (each["content"] for each in got["messages"])
         assert link["uri"] == "apps+file:///chart.csv"
-        assert embedded["resource"]["uri"] == NATIVE_VIEW
+        assert embedded["resource"]["uri"] == VIEW_OF_APPS
         argument = {"name": "what", "value": "x"}
         for ref, theirs in (
             ({"type": "ref/prompt", "name": "apps__explain"}, "explain"),

@@ -1,7 +1,7 @@
 """A backend with something to show, as MCP Apps have it: JSON lines on stdin and stdout.
 
-Its lists change when it is told so: the tool ``change`` adds a tool, and says ``times`` times that
-the list is another one, of which the first is true. Stdlib only.
+Its lists change when it is told so: the tool ``change`` says ``times`` times that the list of tools
+is another one, of which the first ``adds`` are true. Stdlib only.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def call(name: str, arguments: Json) -> Json:
         case "refresh" | "draw again.please":
             return text({"called": name, "arguments": arguments})
         case "change":
-            if arguments.get("adds", True):
-                added.append(described(f"added_{len(added)}"))
-            for _ in range(arguments.get("times", 1)):
+            for n in range(arguments.get("times", 1)):
+                if n < arguments.get("adds", 1):
+                    added.append(described(f"added_{len(added)}"))
                 send(method="notifications/tools/list_changed")
             return text("changed")
         case "touch":

@@ -26,6 +26,7 @@ from mutants import Mutant
 from mutants.backend import BACKEND
 from mutants.finding import FINDING
 from mutants.front import FRONT
+from mutants.native import NATIVE
 from mutants.peers import PEERS
 from mutants.results import RESULTS
 from mutants.scripts import SCRIPTS
@@ -33,7 +34,7 @@ from mutants.session import SESSION
 from mutants.slow import SLOW
 from mutants.users import USERS
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS)
+ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "emceepee_trio"

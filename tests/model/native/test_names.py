@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emceepee_trio.config.server import NAME
@@ -65,6 +65,8 @@ def test_names_stay_what_they_are() -> None:
     assert native_name("git", "x" * 60, MOST) == "git__" + "x" * 33 + "_39cc5c"
 
 
+@example("a", "x" * 43, MOST)
+@example("s" * 64, "x", 16)
 @given(server_names, tool_names, st.integers(16, 128))
 def test_everybody_takes_a_name(server: str, tool: str, most: int) -> None:
     native = native_name(server, tool, most)
@@ -73,6 +75,8 @@ def test_everybody_takes_a_name(server: str, tool: str, most: int) -> None:
     assert plain_name(server, native, most) in (tool, None) or native[-7] == "_"
 
 
+@example({("a_", "b"), ("a", "_b")})
+@example({("a__b", "c"), ("a", "b__c")})
 @given(st.sets(st.tuples(likely_servers, likely), min_size=2))
 def test_no_two_are_called_alike_though_they_look_it(tools: set[tuple[str, str]]) -> None:
     # Names that happen to end like a hash are another matter.

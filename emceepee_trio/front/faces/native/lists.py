@@ -16,7 +16,7 @@ import attrs
 import trio
 
 from ....backend.backend import Backend
-from ....backend.catalogue.catalog import Entries, List, name_of
+from ....backend.catalogue.catalog import SOURCES, Entries, List, name_of
 from ....backend.connections.turns import Turns
 from ....errors import ToolError
 from ....model.allowed import AllowedNames
@@ -25,12 +25,20 @@ from ....model.native.names import native_name
 from ....model.native.places import in_entry
 from ....model.native.uris import native_uri
 from ....session.session import Session
+from ....tools import BESIDE
 from ....tools.common.asking import OUT_OF_REACH, list_of
 from ....tools.common.registry import Request
 from ....waits.firewall import Firewall, begin
+from .readings import Readings
 
 UI = "io.modelcontextprotocol/ui"
 """The extension whose clients show what tools have for people, and call tools for those."""
+
+NOT_PASSED_ON = ("io.modelcontextprotocol/tasks",)
+"""Extensions by which who is between would have to do something."""
+
+NAMES: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
+"""Which list of servers it is, by its method."""
 
 
 @attrs.define(eq=False)
@@ -40,10 +48,19 @@ class NativeLists:
     session: Session
     chosen: Chosen | None = attrs.field(default=None, init=False)
     """Tools, as they were listed last."""
+    readings: Readings = attrs.field(factory=Readings, init=False)
+    """Of clients of the modern era, whose connections are nobody's."""
     _begun: float = attrs.field(factory=trio.current_time, init=False)
 
+    async def whole(self, request: Request, method: str, *, for_apps: bool) -> Entries:
+        """The list of that method; *for_apps*: also tools that are not for a model."""
+        if method == "tools/list":
+            tools = await self.tools(request, for_apps=for_apps)
+            return [*tools, *(tool.to_json() for tool in BESIDE.tools)]
+        return await self.others(request, NAMES[method])
+
     async def tools(self, request: Request, *, for_apps: bool) -> Entries:
-        """Those that are listed; *for_apps*: also tools that are not for a model."""
+        """Those of servers that are listed."""
         settings = self.session.config.native
         found = await self._gathered(request, "tools")
         async with Turns() as turns:
@@ -134,6 +151,13 @@ class NativeLists:
     def _patience(self) -> float:
         """What is left of it for servers that are not connected."""
         return max(0.0, self._begun + self._longest - trio.current_time())
+
+
+def extensions_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are between a client and a server, and nothing to us."""
+    said = capabilities.get("extensions")
+    extensions = said if isinstance(said, Mapping) else {}
+    return {name: value for name, value in extensions.items() if name not in NOT_PASSED_ON}
 
 
 _OF_SESSIONS: WeakKeyDictionary[Session, NativeLists] = WeakKeyDictionary()
