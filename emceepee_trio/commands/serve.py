@@ -17,7 +17,15 @@ from ..sources import Sources
 from ..web.token_file import VARIABLE
 from .common import output
 from .common.configuration import keep_imported, read_config
-from .common.options import HOST, PORT, Usage, add_config_options, add_log_options, default_port
+from .common.options import (
+    HOST,
+    PORT,
+    VIEWS,
+    Usage,
+    add_config_options,
+    add_log_options,
+    default_port,
+)
 from .common.output import CannotWrite, complain, say
 
 if TYPE_CHECKING:
@@ -30,6 +38,13 @@ SHOWN = 20
 
 ENTRIES = ("json", "claude-code", "codex", "vscode")
 """Clients that have words of their own for an entry; the others take the first."""
+
+SHOWS = {
+    "core": "a few tools in place of all, for a client that lists all that it is given",
+    "code": "tools for a model that writes scripts",
+    "native": "the tools of servers under names of their own",
+}
+"""Views beside the one that is shown without a word, as they are announced."""
 
 INSTEAD = {
     "--port": f"--bind {HOST}:PORT",
@@ -64,11 +79,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CLIENT",
         help=f"print only what to add to a client, as that takes it: {', '.join(ENTRIES)}",
     )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--view", choices=VIEWS, metavar="V", help=f"of --print-entry: {', '.join(VIEWS)}"
+    )
+    shown.add_argument("--server", metavar="NAME", help="of --print-entry: that server as it is")
     add_log_options(parser)
     parser.set_defaults(log_level="info", instead=INSTEAD)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.print_entry is None and (options.view or options.server):
+        raise Usage("--view and --server say what --print-entry prints; give that, too")
     logs.configure(options.log_format, options.log_level, alone=True)
     binds = _binds(options.bind)
     import trio
@@ -142,9 +164,16 @@ def _announcement(
         yield "\nA client reaches it as http://localhost/mcp through that socket."
     else:
         yield "\nAdd it to a client; another client gets another session name:\n"
-        yield snippet(url, settings)
+        yield ClientEntry(url, settings).snippet()
         yield "\nor by a command of the client's own (--print-entry vscode has that of VS Code):\n"
-        yield from (f"  {entry(name, url, settings)}" for name in ("claude-code", "codex"))
+        said = ClientEntry(url, settings)
+        yield from (f"  {said.of(name)}" for name in ("claude-code", "codex"))
+        yield "\nWith another URL it shows something else (--print-entry CLIENT --view VIEW):\n"
+        for view, purpose in SHOWS.items():
+            yield f"  {ClientEntry(url, settings, view).url}\n      {purpose}"
+        enabled = [server.name for server in settings.config.servers if not server.disabled]
+        one = enabled[0] if enabled else "NAME"
+        yield f"  {ClientEntry(url, settings, server=one).url}\n      one server as it is"
     if (credentials := settings.credentials) is not None:
         if credentials.minted is not None:
             yield f"\nThe token is new and is not shown again. It is in {credentials.where}."
@@ -170,37 +199,46 @@ def _entry_alone(
     if url is None:
         logs.write("warn", "no_entry", reason="clients have no URL for a Unix socket")
     else:
-        yield entry(options.print_entry, url, settings)
+        yield ClientEntry(url, settings, options.view, options.server).of(options.print_entry)
 
 
-def snippet(url: str, settings: Settings) -> str:
-    """An entry for the configuration of a client, with a session name of its own."""
-    return json.dumps({"mcpServers": {OUR_NAME: _entry(url, settings)}}, indent=2)
+class ClientEntry:
+    """What is added to the configuration of a client, with a session name of its own."""
 
+    def __init__(
+        self, base: str, settings: Settings, view: str | None = None, server: str | None = None
+    ) -> None:
+        path = "/mcp" if server is None else f"/servers/{server}/mcp"
+        shown = "" if view in (None, VIEWS[0]) else f"&view={view}"
+        self.url = f"{base}{path}?session={secrets.token_hex(4)}{shown}"
+        self.name = OUR_NAME if server is None else server
+        self.token: str | None = None
+        if (credentials := settings.credentials) is not None:
+            self.token = f"Bearer {credentials.minted or 'TOKEN'}"
 
-def entry(client: str, url: str, settings: Settings) -> str:
-    """The same as that *client* takes it."""
-    said = _entry(url, settings)
-    token = said.get("headers", {}).get("Authorization")
-    match client:
-        case "claude-code":
-            words = ["claude", "mcp", "add", "--transport", "http", OUR_NAME, said["url"]]
-            return shlex.join([*words, *(("--header", f"Authorization: {token}") if token else ())])
-        case "codex":
-            words = ["codex", "mcp", "add", OUR_NAME, "--url", said["url"]]
-            # It takes no token, but the name of a variable with one.
-            return shlex.join([*words, *(("--bearer-token-env-var", VARIABLE) if token else ())])
-        case "vscode":
-            return shlex.join(["code", "--add-mcp", json.dumps({"name": OUR_NAME, **said})])
-        case _:
-            return snippet(url, settings)
+    def snippet(self) -> str:
+        """As most take it."""
+        return json.dumps({"mcpServers": {self.name: self._said()}}, indent=2)
 
+    def of(self, client: str) -> str:
+        """As that *client* takes it."""
+        token = self.token
+        match client:
+            case "claude-code":
+                words = ["claude", "mcp", "add", "--transport", "http", self.name, self.url]
+                header = () if token is None else ("--header", f"Authorization: {token}")
+                return shlex.join([*words, *header])
+            case "codex":
+                words = ["codex", "mcp", "add", self.name, "--url", self.url]
+                # It takes no token, but the name of a variable with one.
+                variable = () if token is None else ("--bearer-token-env-var", VARIABLE)
+                return shlex.join([*words, *variable])
+            case "vscode":
+                entry = {"name": self.name, **self._said()}
+                return shlex.join(["code", "--add-mcp", json.dumps(entry)])
+            case _:
+                return self.snippet()
 
-def _entry(url: str, settings: Settings) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "type": "http",
-        "url": f"{url}/mcp?session={secrets.token_hex(4)}",
-    }
-    if (credentials := settings.credentials) is not None:
-        said["headers"] = {"Authorization": f"Bearer {credentials.minted or 'TOKEN'}"}
-    return said
+    def _said(self) -> dict[str, Any]:
+        headers = {} if self.token is None else {"headers": {"Authorization": self.token}}
+        return {"type": "http", "url": self.url, **headers}

@@ -177,7 +177,34 @@ def test_one_entry_alone_is_printed_for_a_client(client: str, tmp_path: Path) ->
             assert words[:4] == [client.partition("-")[0], "mcp", "add", *words[3:4]]
 
 
+@pytest.mark.parametrize(
+    ("shown", "url"),
+    [
+        (("--view", "native"), r"/mcp\?session=\w+&view=native"),
+        (("--server", "demo"), r"/servers/demo/mcp\?session=\w+"),
+    ],
+)
+def test_an_entry_is_printed_for_what_is_to_be_seen(
+    shown: tuple[str, str], url: str, tmp_path: Path
+) -> None:
+    how = ("--bind", "127.0.0.1:0", "--no-auth", "--demo")
+    with serving(tmp_path, *how, "--print-entry", "codex", *shown) as found:
+        words = shlex.split(found.printed)
+        assert words[3] == ("demo" if "demo" in shown else "emceepee")
+        assert re.fullmatch(re.escape(found.url) + url, words[5])
+
+
+def test_what_is_to_be_seen_is_said_of_an_entry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--view", "core"]) == 2
+    assert "--print-entry" in capsys.readouterr().err
+
+
 def test_the_snippet_that_is_printed_works(daemon: Serving) -> None:
+    for view in ("&view=core", "&view=code", "&view=native"):
+        assert re.search(rf"{daemon.url}/mcp\?session=\w+{view}\n", daemon.printed)
+    assert re.search(rf"{daemon.url}/servers/demo/mcp\?session=\w+\n", daemon.printed)
     entry = daemon.entry
     assert entry["type"] == "http"
     assert re.fullmatch(re.escape(daemon.url) + r"/mcp\?session=[0-9a-f]{8}", entry["url"])
