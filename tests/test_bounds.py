@@ -500,7 +500,8 @@ async def calls(here: Here) -> None:
         await there.task()
 
 
-@tries("tools.code.CODE", "tools.code.VALUE", "tools.code.LOGS", "tools.code.AT_ONCE")
+@tries("tools.code.CODE", "tools.code.VALUE", "tools.code.LOGS")
+@tries("config.bounds.MAX_SCRIPTS")
 @tries("codemode.run.WAITS", "codemode.run.LOGS")
 async def scripts(here: Here) -> None:
     go_on = trio.Event()
@@ -522,13 +523,13 @@ async def scripts(here: Here) -> None:
         await there.refused("codemode_execute", code.CODE, code="x" * (code.CODE + 1))
         asked = {"code": "1", "timeout_ms": 0}
         first = (await there.call("codemode_execute", **asked)).task_id
-        for _ in range(code.AT_ONCE):
+        for _ in range(bounds.MAX_SCRIPTS):
             await there.call("codemode_execute", **asked)
         await wait_all_tasks_blocked()
-        assert len(running) == code.AT_ONCE
+        assert len(running) == bounds.MAX_SCRIPTS
         go_on.set()
         said = await there.says("get_task_result", task_id=first)
-        assert len(running) == code.AT_ONCE + 1
+        assert len(running) == bounds.MAX_SCRIPTS + 1
         omitted = said["result_omitted"]
         assert omitted.pop("hint")
         assert omitted == {"bytes": 3, "of": code.VALUE + 3}

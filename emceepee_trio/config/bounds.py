@@ -144,6 +144,9 @@ MAX_ROOTS = 1000
 MAX_ROOTS_BYTES = 256 * KIB
 """Roots of a session, and their size together."""
 
+MAX_SCRIPTS = 8
+"""Scripts of a session that run; more of them wait for their turn."""
+
 MAX_SUBSCRIPTIONS = 1000
 """Resources of one server that a session follows, and asks for again of each new connection."""
 

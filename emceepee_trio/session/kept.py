@@ -136,7 +136,8 @@ class Kept:
         nth = max(0, bisect_left(self._lines_at, line - 1) - 1)
         start, missing = self._starts[nth], line - 1 - self._lines_at[nth]
         while missing:
-            for_one = self.read(start, start + PIECE)
+            if not (for_one := self.read(start, start + PIECE)):
+                return start  # somebody has altered the file
             if (breaks := for_one.count(b"\n")) < missing:
                 missing, start = missing - breaks, start + len(for_one)
                 continue

@@ -22,7 +22,7 @@ from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params
 from ..backend.connections.client import Client
 from ..backend.shared import Shared
 from ..config import Config, Server
-from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
+from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID, MAX_SCRIPTS
 from ..config.roots import Folder, as_roots
 from ..config.server import RelayTo
 from ..errors import LimitReached, ServerNotFound, SessionGone
@@ -99,6 +99,12 @@ class Session:
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
     found: SessionIndex = attrs.field(factory=SessionIndex, init=False)
     """Empty until something is searched for."""
+    matching: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    """Held by who waits for the thread in which patterns are matched: one of each session."""
+    scripts: trio.CapacityLimiter = attrs.field(
+        factory=lambda: trio.CapacityLimiter(MAX_SCRIPTS), init=False
+    )
+    """Held by those that run."""
     extensions: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """Of the protocol, that a client of it knows who is shown what servers say as it is."""
     used: bool = attrs.field(default=False, init=False)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
-from weakref import WeakKeyDictionary
 
 import attrs
 import trio
@@ -34,7 +33,6 @@ from ..model.json.intake import Measure
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from ..session.kept import text_pieces
-from ..session.session import Session
 from .common.registry import CALLS, Request, Tool, tool
 from .common.response import Reply, text
 from .execution import ExecuteTool, execute_tool, promoted
@@ -46,8 +44,6 @@ from .results.reading import read_result
 from .search import codemode_search
 from .servers import list_servers
 
-AT_ONCE = 8
-"""Scripts of a session that run; more of them wait for their turn."""
 CODE = 256 * KIB
 """Characters of a script."""
 VALUE = 11 * KIB
@@ -84,8 +80,6 @@ OURS: Mapping[str, Tool] = {
     "read_result": read_result,
 }
 """What does a script's functions, but for those that need no server."""
-
-_TURNS: WeakKeyDictionary[Session, trio.CapacityLimiter] = WeakKeyDictionary()
 
 
 @frozen
@@ -152,7 +146,6 @@ class _Running:
 
     async def send(self, call: Call) -> Result:
         session = self._request.session
-        turns = _TURNS.setdefault(session, trio.CapacityLimiter(AT_ONCE))
         limits = session.config.limits
         script = self._script = Script(
             self._code,
@@ -162,7 +155,7 @@ class _Running:
             partial(self._tell, call),
             {"session": session.id},
         )
-        async with turns:
+        async with session.scripts:
             session.calls.sent(call)
             try:
                 value = await script.run(session.shared, Measure(limits.message, limits.values))

@@ -245,6 +245,18 @@ async def test_it_is_read_in_parts(connect: Open) -> None:
                 said, about = await part(emceepee, id=wide, **following)
                 whole, following = whole + said, about.get("next", {})
             assert whole == ("x" + "ü" * 40_000)[start:]
+        # Whoever reads the file may write to it, too.
+        said = preview(await emceepee.execute("a", "lines"))
+        file = trio.Path(said["file"])
+        await file.write_bytes(b"\xff needle \xfe" * 10_000)
+        for asked in ({"lines": [1, 2]}, {"bytes": [0, 99]}):
+            error = await emceepee.fails("read_result", id=said["result"], **asked)
+            assert "altered" in error["message"]
+        _, about = await part(emceepee, id=said["result"], grep="needle")
+        assert about["matches"] > 0
+        await file.write_bytes(b"short")
+        said, _ = await part(emceepee, id=said["result"], lines=[4000, 4001])
+        assert said == ""
 
 
 async def test_a_path_leads_into_its_json(connect: Open) -> None:

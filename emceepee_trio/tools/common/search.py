@@ -12,11 +12,9 @@ import re
 import time
 from collections.abc import Sequence
 from functools import partial
-from weakref import WeakKeyDictionary
 
 import attrs
 import regex
-import trio
 
 from ...errors import InvalidArguments
 from ...session.session import Session
@@ -31,13 +29,6 @@ NAME = 500
 _PLAIN = re.compile(r"\^?[\w -]*+(?:\.\*)?\$?")
 _FUZZY = re.compile(r"(?<!\\)\{(?!\d*,?\d*\})")
 """What would make `regex` look for what is only like it, without an end."""
-
-_QUEUEING: WeakKeyDictionary[Session, trio.Lock] = WeakKeyDictionary()
-
-
-def queue_of(session: Session) -> trio.Lock:
-    """In which a session waits for the thread in which patterns are matched, with one of them."""
-    return _QUEUEING.setdefault(session, trio.Lock())
 
 
 @attrs.frozen
@@ -72,7 +63,7 @@ class Search:
         """
         if self.is_quick:
             return [self.pattern.search(name[:NAME]) is not None for name in names]
-        async with queue_of(session):
+        async with session.matching:
             return await in_thread(partial(self._search, names))
 
     def _search(self, names: Sequence[str]) -> list[bool]:

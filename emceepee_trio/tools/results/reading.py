@@ -25,7 +25,6 @@ from ...waits.disk import on_disk
 from ...waits.matching import in_thread
 from ..common.registry import READS, Request, tool
 from ..common.response import Reply, text
-from ..common.search import queue_of
 from . import selecting
 from .grep import Grep
 from .preview import RESULT, fitting
@@ -78,7 +77,7 @@ async def _read(session: Session, kept: Kept, asked: ReadResult) -> Reply:
     if asked.path is not None:
         _check_text(kept)
         # One at a time, and counted: each may take a processor, and much memory.
-        async with queue_of(session):
+        async with session.matching:
             with session.shared.place_for_child():
                 said, about = await _selected(kept, asked.path, room)
     elif asked.grep is not None:
@@ -121,7 +120,7 @@ async def contents_of(session: Session, uri: str) -> dict[str, Any]:
         raise _lost(kept, error) from None
     shown = {"uri": RESULT + kept.id, "mimeType": kept.type}
     if kept.is_text:
-        return {"contents": [shown | {"text": data.decode("utf-8", "surrogatepass")}]}
+        return {"contents": [shown | {"text": _decoded(kept, data)}]}
     return {"contents": [shown | {"blob": base64.b64encode(data).decode()}]}
 
 
@@ -215,8 +214,18 @@ def _part(kept: Kept, start: int, end: int, room: int) -> tuple[str, int]:
             break
         if data[-back] < 0x80:
             break
-    said = fitting(data.decode("utf-8", "surrogatepass"), room)
+    said = fitting(_decoded(kept, data), room)
     return said, start + len(said.encode("utf-8", "surrogatepass"))
+
+
+def _decoded(kept: Kept, data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ExecutionFailed(
+            f"result {kept.id} is no text any more, somebody has altered its file; grep still "
+            "looks through it, or call again for a new one"
+        ) from None
 
 
 async def _blob(kept: Kept, start: int, end: int, room: int) -> Reply:
@@ -235,7 +244,7 @@ async def _found(
 ) -> tuple[str, dict[str, Any]]:
     assert asked.grep is not None
     grep = Grep.of(asked.grep)
-    async with queue_of(session):
+    async with session.matching:
         return await in_thread(partial(_grepped, kept, grep, asked, room))
 
 
