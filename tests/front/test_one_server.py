@@ -93,6 +93,23 @@ async def opened(
 
 
 @pytest.mark.parametrize("of", ERAS)
+async def test_extensions_go_both_ways(of: str) -> None:
+    config = parse({"mcpServers": SERVERS}, folder=Path.cwd(), environ={}).config
+    extensions = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html"]}}
+    with scripted(Play(era=of)) as play:
+        async with open_world(config) as world:
+            client = world.client()
+            client.path, client.capabilities = BAD, {"extensions": extensions}
+            assert (await client.initialize()).status == 200
+            await client.request("tools/list").answer()
+    method = {"handshake": "initialize", "modern": "tools/list"}[of]
+    (said,) = (message["params"] for message in play.heard if message.get("method") == method)
+    if of == "modern":
+        said = {"capabilities": said["_meta"][f"{META}clientCapabilities"]}
+    assert said["capabilities"]["extensions"] == extensions
+
+
+@pytest.mark.parametrize("of", ERAS)
 @pytest.mark.parametrize("era", ERAS)
 async def test_it_says_what_the_server_says(era: str, of: str) -> None:
     async with opened(era, of) as direct:

@@ -107,3 +107,14 @@ class Face(Protocol):
     async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         """Of the arguments of that tool, if it is known."""
         ...
+
+
+NOT_PASSED_ON = ("io.modelcontextprotocol/tasks",)
+"""Extensions by which who is between would have to do something."""
+
+
+def extensions_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are between a client and a server, and nothing to us."""
+    said = capabilities.get("extensions")
+    extensions = said if isinstance(said, Mapping) else {}
+    return {name: value for name, value in extensions.items() if name not in NOT_PASSED_ON}

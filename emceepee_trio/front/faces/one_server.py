@@ -54,7 +54,7 @@ from ...tools.common.following import followed, subscribe, unsubscribe
 from ...waits.firewall import Firewall, begin, begin_lasting
 from ..asking.interrupted import continued
 from ..news import Following, News, log_params
-from .face import Incoming, Result
+from .face import Incoming, Result, extensions_of
 from .passed import STATE
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class OneServer:
 
     async def greet(self, front: Front, said: Result, version: str) -> Result:
         backend = self._backend(front.session)
+        front.session.extensions = extensions_of(front.capabilities)
         agreed = backend.agreed or (await _connected(backend)).negotiated
         is_modern = version in MODERN_PROTOCOL_VERSIONS
         capabilities = capabilities_for(
@@ -119,6 +120,8 @@ class OneServer:
         if asked.method in (HANDSHAKE_ONLY if asked.is_modern else MODERN_ONLY):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=asked.method)
         front.session.used = True
+        if asked.is_modern:
+            front.session.extensions = extensions_of(front.capabilities_of(asked))
         exchange = _Exchange(front, asked, self._backend(front.session))
         try:
             with front.session.while_open():

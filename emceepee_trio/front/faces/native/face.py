@@ -25,9 +25,9 @@ from ....tools.common.response import Reply
 from ....tools.execution import ExecuteTool, execute
 from ....tools.results.preview import answered
 from ...lists import SERVER_INFO
-from ..face import Incoming, Result
+from ..face import Incoming, Result, extensions_of
 from ..ours import run_tool, told
-from .lists import extensions_of, lists_of
+from .lists import lists_of
 from .news import begin_to_tell
 from .owners import tool_of
 from .requests import WORK, NativeRequest

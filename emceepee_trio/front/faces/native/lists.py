@@ -34,9 +34,6 @@ from .readings import Readings
 UI = "io.modelcontextprotocol/ui"
 """The extension whose clients show what tools have for people, and call tools for those."""
 
-NOT_PASSED_ON = ("io.modelcontextprotocol/tasks",)
-"""Extensions by which who is between would have to do something."""
-
 NAMES: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
 """Which list of servers it is, by its method."""
 
@@ -151,13 +148,6 @@ class NativeLists:
     def _patience(self) -> float:
         """What is left of it for servers that are not connected."""
         return max(0.0, self._begun + self._longest - trio.current_time())
-
-
-def extensions_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are between a client and a server, and nothing to us."""
-    said = capabilities.get("extensions")
-    extensions = said if isinstance(said, Mapping) else {}
-    return {name: value for name, value in extensions.items() if name not in NOT_PASSED_ON}
 
 
 _OF_SESSIONS: WeakKeyDictionary[Session, NativeLists] = WeakKeyDictionary()

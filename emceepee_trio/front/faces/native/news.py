@@ -29,7 +29,8 @@ from ....tools.common.registry import Request
 from ....waits.bell import Bell
 from ....waits.firewall import begin_lasting
 from ...news import News
-from .lists import UI, extensions_of, lists_of
+from ..face import extensions_of
+from .lists import UI, lists_of
 from .readings import Readings, digest_of
 
 if TYPE_CHECKING:

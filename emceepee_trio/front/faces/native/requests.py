@@ -28,10 +28,10 @@ from ....tools.prompts import check_prompt_shown
 from ....tools.results.preview import native_result
 from ...asking.interrupted import continued
 from ...progress import Progress
-from ..face import Incoming, Result
+from ..face import Incoming, Result, extensions_of
 from .errors import as_answer
 from .listening import listen
-from .lists import UI, extensions_of, lists_of
+from .lists import UI, lists_of
 from .news import hearing, readings_of
 from .owners import prompt_of, resource_of
 from .readings import digest_of
