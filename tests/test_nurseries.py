@@ -15,7 +15,7 @@ MAP = Path(__file__).parents[1] / "docs" / "architecture.rst"
 FIREWALL = "waits/firewall.py"
 
 OWN = {
-    "backend/connections/client.py": {"_answer_all": "of one call"},
+    "backend/connections/client.py": {"answer_all": "of one call"},
     "backend/connections/connect.py": {"_open_connection": "of one connection"},
     "backend/http/transport.py": {"open_http": "of one connection"},
     "backend/connections/listening.py": {"run": "of one chore"},

@@ -24,14 +24,10 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    INVALID_REQUEST,
-    CancelledNotification,
-    CancelledNotificationParams,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -39,16 +35,11 @@ from mcp_types import (
     RequestId,
     ServerCapabilities,
     SetLevelRequestParams,
-    SubscriptionFilter,
-    SubscriptionsAcknowledgedNotification,
-    SubscriptionsAcknowledgedNotificationParams,
-    SubscriptionsListenRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
 from .. import logs
-from ..config.bounds import MAX_WAITERS
 from ..errors import LimitReached, internal
 from ..model.wire import dumps
 from ..session.events import Delivery
@@ -57,6 +48,7 @@ from ..session.session import Session
 from ..tools.common.clients import STRANGER, KnownClient, known
 from ..tools.common.registry import Request
 from ..waits.firewall import Firewall, begin_lasting
+from . import tasks
 from .asking.backchannel import Backchannel, Dialog
 from .asking.interrupted import InputRequired
 from .faces.face import Face, Incoming, InFlight
@@ -64,7 +56,6 @@ from .faces.passed import PassedOn
 from .lists import (
     SERVER_INFO,
     TTL_MS,
-    enveloped,
     get_prompt,
     list_prompts,
     list_resources,
@@ -205,6 +196,9 @@ class Front:
                 self.capabilities = _capabilities(context.params or {})
                 said = dump_of(await call_next(context))
                 result = await self.face.greet(self, said, context.protocol_version)
+                is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+                can = tasks.offered(result.get("capabilities", {}), is_modern=is_modern)
+                result = {**result, "capabilities": can}
                 self._is_greeted = True
                 return result
         finally:
@@ -272,6 +266,8 @@ class Front:
 
     async def _answered(self, asked: Incoming) -> dict[str, Any] | None:
         self.session.used |= asked.method == "tools/call"
+        if (said := await tasks.answer(self, asked)) is not None:
+            return said
         work = partial(self.face.answer, self, asked)
         back = self.backchannel
         if asked.is_modern:
@@ -329,7 +325,7 @@ def mcp_server() -> Server[Front]:
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
-        on_subscriptions_listen=_listen,
+        on_subscriptions_listen=_never,
         cache_hints={
             "tools/list": cached,
             "prompts/list": cached,
@@ -364,42 +360,8 @@ class _Middleware:
         return await ctx.lifespan_context.answer(ctx, call_next)
 
 
-async def _listen(
-    context: ServerRequestContext[Front], params: SubscriptionsListenRequestParams
-) -> Any:
-    """Acknowledge what we deliver, first of all; at drain a cancellation, and then the result."""
-    meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
-    acknowledged = SubscriptionsAcknowledgedNotification(
-        params=SubscriptionsAcknowledgedNotificationParams(
-            notifications=_delivered(params.notifications), _meta=meta
-        )
-    )
-    assert context.request_id is not None
-    front = context.lifespan_context
-    try:
-        with front.session.wait_in(MAX_WAITERS):
-            await context.session.send_notification(acknowledged, context.request_id)
-            await front.draining.wait()
-    except LimitReached as error:
-        raise MCPError(code=INVALID_REQUEST, message=error.message) from None
-    over = CancelledNotificationParams(
-        request_id=context.request_id, reason="shutting down", _meta=meta
-    )
-    await context.session.send_notification(CancelledNotification(params=over), context.request_id)
-    return enveloped(context.protocol_version, {"_meta": meta})
-
-
-def _delivered(asked: SubscriptionFilter) -> SubscriptionFilter:
-    """What of that we deliver, which is nothing.
-
-    Our tools, prompts and resources never change, and a URI alone does not say which server it is
-    of; the tool subscribe_resource takes both. See "Nothing to listen to" in docs/decisions.rst.
-    """
-    return SubscriptionFilter()
-
-
 async def _never(context: ServerRequestContext[Any, Any], params: Any) -> Any:
-    raise AssertionError("tools are answered by the middleware")
+    raise AssertionError("the middleware answers that")
 
 
 async def _set_log_level(

@@ -23,10 +23,12 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
+    MCP_NAME_HEADER,
     MCP_PROTOCOL_VERSION_HEADER,
     InboundLadderRejection,
     InboundModernRoute,
     classify_inbound_request,
+    decode_header_value,
     find_duplicated_routing_header,
     unsupported_protocol_version_rejection,
     validate_mcp_param_headers,
@@ -65,6 +67,7 @@ from ..web.wire import (
     send_json,
     start_events,
 )
+from . import tasks
 from .address import face_of, workspace_of
 from .faces.face import Face
 from .faces.passed import PassedOn
@@ -211,6 +214,11 @@ class Modern:
         if isinstance(route, InboundLadderRejection):
             _raise_if(route)
         assert isinstance(route, InboundModernRoute)
+        if message.method in tasks.NAMED:  # the SDK knows nothing of these
+            about = decode_header_value(headers.get(MCP_NAME_HEADER))
+            if about is None or about != (message.params or {}).get("taskId"):
+                said = f"{MCP_NAME_HEADER} must be the taskId of {message.method}"
+                raise Refused(400, said, code=HEADER_MISMATCH)
         face = face_of(scope, self.faces, self.manager.config.http.view_of(principal))
         name = workspace_of(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:

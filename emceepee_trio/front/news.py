@@ -25,6 +25,9 @@ from ..waits.bell import Bell
 BACKLOG = 1000
 """Notifications that wait for a slow client."""
 
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CANCELLED = "notifications/cancelled"
+
 Send = Callable[[SessionMessage], Awaitable[None]]
 """Puts a message on its way, on the stream of the request that it is related to."""
 
@@ -75,6 +78,28 @@ class News:
             if self._lost:
                 logs.write("warn", "notifications_dropped", count=self._lost)
                 self._lost = 0
+
+    async def listen(
+        self,
+        over: trio.Event,
+        about: RequestId,
+        honoured: Mapping[str, Any],
+        run: Callable[[trio.Event], Awaitable[None]] | None = None,
+    ) -> dict[str, Any]:
+        """Answer a ``subscriptions/listen``.
+
+        What is *honoured* is acknowledged first of all, then told, as by :meth:`run` or by *run*;
+        at the end comes a cancellation, and then the result, which is returned.
+        """
+        await self._say(ACKNOWLEDGED, {"notifications": dict(honoured)}, about)
+        await (run or self.run)(over)
+        await self._say(CANCELLED, {"requestId": about, "reason": "shutting down"}, about)
+        return {"resultType": "complete", **notice_for({}, about)}
+
+    async def _say(self, method: str, params: Mapping[str, Any], about: RequestId) -> None:
+        said = notice_for(params, about)
+        message = JSONRPCNotification(jsonrpc="2.0", method=method, params=said)
+        await self.send(SessionMessage(message, ServerMessageMetadata(related_request_id=about)))
 
     async def sent(self) -> None:
         """Wait until all that was told is on its way."""

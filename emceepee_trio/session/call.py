@@ -92,7 +92,8 @@ class Call:
     lapsed: Lapsed | None = attrs.field(default=None, init=False)
     """The last of them that nobody has answered in time."""
     news: Bell = attrs.field(factory=Bell, init=False)
-    """Rings when its slot is, or when a question of it is told."""
+    """Rings when its slot is set, when a question of it is told or over, and when its task says how
+    far it is."""
 
     @property
     def open_questions(self) -> list[Question]:

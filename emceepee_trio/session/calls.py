@@ -223,6 +223,7 @@ class Calls:
         finally:
             for call in concerned:
                 call.questions.remove(question)
+                call.tell()
                 if question.state is QuestionState.EXPIRED:
                     call.lapsed = Lapsed(
                         question.id, question.server, self.limits.question_timeout_ms
@@ -474,6 +475,11 @@ class Calls:
             )
         return call
 
+    def find(self, task_id: str) -> Call | None:
+        """That of a task which is still known."""
+        call = self._calls.get(task_id)
+        return None if call is None or call.task is None else call
+
     @property
     def has_unsettled(self) -> bool:
         return bool(self._in_flight or self._working)
@@ -501,6 +507,7 @@ class Calls:
         if call.task is not None:
             call.task.status_message = _status_message(said)
             call.task.last_updated_at = timestamp(self.wall())
+            call.tell()
 
     def read(self, call: Call) -> None:
         """Somebody has fetched what it has come to."""

@@ -13,7 +13,7 @@ from ..backend.backend import Backend
 from ..backend.catalogue.catalog import name_of
 from ..backend.connections.callbacks import working_for
 from ..backend.connections.client import Client
-from ..backend.connections.tasks import call_as_task, has_tasks, must_be_task
+from ..backend.connections.tasks import call_as_task, has_tasks, must_be_task, to_its_end
 from ..backend.connections.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
@@ -158,6 +158,7 @@ class _Sending:
                     on_progress=lambda said: calls.progressed(call, said),
                     tool=tool,
                 )
+                result = await to_its_end(client, result)
         except NotRun:
             call.waiting_on = "connection"
             raise
@@ -246,7 +247,8 @@ def promoted(request: Request, call: Call, task: Task, waited_ms: int, *, is_cut
         if not call.is_sent and backend is not None and backend.starting_still is not None:
             said += f" Server {server!r} is {backend.starting_still}."
             session.planned.discard(server)
-    return Reply({"content": [text(said), text(dumps(shown))], "isError": False}, full=full)
+    content = [text(said), text(dumps(shown))]
+    return Reply({"content": content, "isError": False}, full=full, task=task)
 
 
 TOOLS = (execute_tool, call_read)

@@ -285,18 +285,19 @@ class Client:
         query: str = "",
         id: Any = None,
         meta: Json | None = None,
+        headers: Mapping[str, str | None] | None = None,
         **params: Any,
     ) -> Exchange:
         """A request of the modern era, with what it has to bring along."""
         id = next(self.ids) if id is None else id
         whole = request(id, method, **params, _meta=stamp() | (meta or {}))
-        sent = modern_headers(method, params)
+        sent = modern_headers(method, params) | dict(headers or {})
         return self.post(whole, query, **sent)
 
     def modern_tool(
         self, name: str, /, *, query: str = "", meta: Any = None, **arguments: Any
     ) -> Exchange:
-        params = {"name": name, "arguments": arguments}
+        params: Json = {"name": name, "arguments": arguments}
         return self.modern("tools/call", query=query, meta=meta, **params)
 
     async def modern_call(self, name: str, /, *, query: str = "", **arguments: Any) -> Any:
@@ -328,5 +329,5 @@ def stamp(version: str = MODERN) -> Json:
 
 
 def modern_headers(method: str, params: Json, version: str = MODERN) -> dict[str, str | None]:
-    name = params.get("name", params.get("uri"))
+    name = params.get("name", params.get("uri", params.get("taskId")))
     return {"mcp_protocol_version": version, "mcp_method": method, "mcp_name": name}

@@ -113,6 +113,8 @@ class Play:
     instead: dict[str, list[bytes]] = attrs.field(factory=dict)
     """Lines by method, in which :data:`ID` stands for the id of the request; "start": first."""
     era: str = "handshake"
+    fails: Json | None = None
+    """The error that answers a call of `never`, once anything else is asked."""
     heard: list[Json] = attrs.field(factory=list, init=False)
     connections: Iterator[int] = attrs.field(factory=itertools.count, init=False)
 
@@ -126,6 +128,8 @@ class _Peer:
     says: MemoryObjectSendStream[SessionMessage | Exception]
     hears: MemoryObjectReceiveStream[SessionMessage]
     questions: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    unanswered: Any = attrs.field(default=None, init=False)
+    """The last call of `never`."""
     asking: dict[str, Json] = attrs.field(factory=dict, init=False)
     """Calls that wait for an answer of the client, by the id of our question."""
 
@@ -177,7 +181,10 @@ class _Peer:
             return
         tool = params.get("name") if method == "tools/call" else None
         if tool == "never":
+            self.unanswered = request_id
             return
+        if self.play.fails is not None:
+            await self._say({"jsonrpc": "2.0", "id": self.unanswered, "error": self.play.fails})
         if tool == "ask" and era == "handshake":
             question = f"q{next(self.questions)}"
             self.asking[question] = message

@@ -56,6 +56,12 @@ CAPABILITIES: dict[str, Any] = {
 """What we can do for a backend: everything, because a person or a model answers in the end."""
 
 
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension by which a modern server makes a task of a call: see `tasks.py`."""
+OF_TASKS = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
+"""Its requests, and what a header says of each."""
+
+
 def our_capabilities(extensions: Params) -> Params:
     """The same, with what else a client of ours can."""
     return {**CAPABILITIES, "extensions": dict(extensions)} if extensions else CAPABILITIES
@@ -161,7 +167,7 @@ class Client:
             for key in ("inputResponses", "requestState"):
                 again.pop(key, None)
             if asked := result.get("inputRequests"):
-                again["inputResponses"] = await self._answer_all(asked)
+                again["inputResponses"] = await self.answer_all(asked)
                 pause = PAUSES[0]
             else:
                 await trio.sleep(pause)
@@ -268,7 +274,10 @@ class Client:
         agreed = self.negotiated
         headers = {MCP_PROTOCOL_VERSION_HEADER: agreed.protocol_version}
         if agreed.is_modern:
-            ours = our_capabilities(self.callbacks.host.extensions)
+            extensions = self.callbacks.host.extensions
+            if method == "tools/call" or method in OF_TASKS:
+                extensions = {**extensions, TASKS: {}}
+            ours = our_capabilities(extensions)
             logs = {LOG_LEVEL_META_KEY: self.log_level} if capabilities is None else {}
             params["_meta"] = {
                 **logs,
@@ -283,7 +292,7 @@ class Client:
                 raise MCPError(code=INVALID_PARAMS, message=f"not Unicode: {error}") from None
         return params, {"headers": headers}
 
-    async def _answer_all(self, asked: Any) -> dict[str, Any]:
+    async def answer_all(self, asked: Any) -> dict[str, Any]:
         """Put the questions to whom they concern, all at once; fails if one of them is refused."""
         if not isinstance(asked, dict) or not all(isinstance(v, dict) for v in asked.values()):
             raise MCPError(code=INTERNAL_ERROR, message="inputRequests is not a map of requests")
@@ -338,7 +347,7 @@ class Client:
 def _copied(method: str, params: Params, tool: Params | None) -> dict[str, str]:
     """What the modern HTTP transport wants in headers, too."""
     headers = {MCP_METHOD_HEADER: method}
-    named = params.get(NAME_BEARING_METHODS.get(method, ""))
+    named = params.get({**NAME_BEARING_METHODS, **OF_TASKS}.get(method, ""))
     if isinstance(named, str):
         headers[MCP_NAME_HEADER] = encode_header_value(named)
     schema = tool.get("inputSchema") if tool is not None else None

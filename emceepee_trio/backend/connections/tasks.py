@@ -1,4 +1,6 @@
-"""Tools that a server of 2025-11-25 runs as tasks of its own: started, polled, fetched, cancelled.
+"""Tools that a server runs as tasks of its own: started, polled, fetched, cancelled.
+
+One of 2025-11-25 is asked for that; a modern one makes a task of a call if it likes.
 
 For whoever calls, it is one request, which takes as long as the task. Questions that the task puts
 come while its result is waited for, as those of any other request.
@@ -14,6 +16,7 @@ import trio
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR
 
+from ...config.bounds import MAX_TASK_TTL_MS
 from ...errors import ToolError
 from .callbacks import OnProgress, Params
 from .client import Client
@@ -48,7 +51,7 @@ async def call_as_task(
         MCPError: what the server said instead.
     """
     with client.progress(on_progress) as token:
-        ttl = round((until - trio.current_time()) * 1000)
+        ttl = round(min((until - trio.current_time()) * 1000, MAX_TASK_TTL_MS))
         asked = {**params, "task": {"ttl": ttl}, "_meta": {"progressToken": token}}
         created = await client.request("tools/call", asked)
         task = created.get("task")
@@ -71,8 +74,43 @@ async def call_as_task(
             raise
 
 
-def _pause(task: Mapping[str, Any]) -> float:
-    said = task.get("pollInterval")
+async def to_its_end(client: Client, result: dict[str, Any]) -> dict[str, Any]:
+    """What a call has come to in the end, if a modern server has answered that it is a task.
+
+    Raises:
+        MCPError: what the server said instead.
+    """
+    if not client.negotiated.is_modern or result.get("resultType") != "task":
+        return result
+    named, task, answered = {"taskId": result.get("taskId")}, result, set[str]()
+    if not isinstance(named["taskId"], str):
+        raise MCPError(code=INTERNAL_ERROR, message="the server made a task without an id")
+    try:
+        while (status := task.get("status")) in {"working", "input_required"}:
+            asked = task.get("inputRequests") if status == "input_required" else None
+            if isinstance(asked, Mapping) and (new := asked.keys() - answered):
+                answered |= new
+                said = await client.answer_all({key: asked[key] for key in new})
+                await client.request("tasks/update", {**named, "inputResponses": said})
+            else:
+                await trio.sleep(_pause(task, "pollIntervalMs"))
+            task = await client.request("tasks/get", named)
+    except trio.Cancelled:
+        with trio.move_on_after(FAREWELL, shield=True), suppress(MCPError, ToolError):
+            await client.request("tasks/cancel", named)
+        raise
+    found, error = task.get("result"), task.get("error")
+    if status == "completed" and isinstance(found, dict):
+        return found
+    if status == "failed" and isinstance(error, Mapping) and isinstance(error.get("code"), int):
+        message = str(error.get("message"))
+        raise MCPError(code=error["code"], message=message, data=error.get("data"))
+    message = f"the server has ended its task as {status}: {task.get('statusMessage')}"
+    raise MCPError(code=INTERNAL_ERROR, message=message)
+
+
+def _pause(task: Mapping[str, Any], key: str = "pollInterval") -> float:
+    said = task.get(key)
     if not isinstance(said, int | float) or isinstance(said, bool):
         return USUAL
     return min(max(said / 1000, POLLS[0]), POLLS[1])

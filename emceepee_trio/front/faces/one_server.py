@@ -17,14 +17,12 @@ import attrs
 import outcome
 import trio
 from mcp import MCPError
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    JSONRPCNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -32,7 +30,7 @@ from ...backend.backend import Backend
 from ...backend.catalogue.catalog import SOURCES, Entries, List
 from ...backend.connections.callbacks import Params, working_for
 from ...backend.connections.client import Client, Negotiated
-from ...backend.connections.tasks import call_as_task, has_tasks, must_be_task
+from ...backend.connections.tasks import call_as_task, has_tasks, must_be_task, to_its_end
 from ...backend.connections.witness import NotRun, Unanswered
 from ...config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
 from ...errors import LimitReached, NotFound, ServerNotFound, ToolError
@@ -47,11 +45,12 @@ from ...model.protocol.eras import (
     result_for,
 )
 from ...session.buffers import LEVELS, LogEntry, at_least
-from ...session.call import Call
+from ...session.call import Call, Task
 from ...session.session import Session
 from ...tools.common.asking import as_tool_error
 from ...tools.common.following import followed, subscribe, unsubscribe
 from ...waits.firewall import Firewall, begin, begin_lasting
+from .. import tasks
 from ..asking.interrupted import continued
 from ..news import Following, News, log_params
 from .face import Incoming, Result, extensions_of
@@ -73,8 +72,6 @@ INTERRUPTED = ("tools/call", "prompts/get", "resources/read")
 UPDATED = "notifications/resources/updated"
 HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 MODERN_ONLY = ("subscriptions/listen",)
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-CANCELLED = "notifications/cancelled"
 
 
 @attrs.frozen
@@ -272,7 +269,7 @@ class _Exchange:
     ) -> Result:
         asked, is_modern = self.asked, client.negotiated.is_modern
         params, heard = params_for(asked.params, is_modern=is_modern), self._on_progress(news)
-        if not (is_modern and asked.is_modern):
+        if self._may_be_task or not (is_modern and asked.is_modern):
             return await client.request(
                 asked.method,
                 params,
@@ -293,6 +290,11 @@ class _Exchange:
         )
         return await passed.told(asked, before, result)
 
+    @property
+    def _may_be_task(self) -> bool:
+        """Whether a call need not be waited for to its end."""
+        return self.asked.method == "tools/call" and tasks.are_declared(self.front, self.asked)
+
     def _on_progress(self, news: News | None) -> Callable[[Params], None] | None:
         token = self.asked.progress_token
         if news is None or token is None:
@@ -307,7 +309,7 @@ class _Exchange:
         name, arguments = self.asked.call_params()
         if not self.backend.catalog.allows(name):
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
-        session, server = self.front.session, self.backend.server
+        session, server, request = self.front.session, self.backend.server, self.asked.entry.request
         calls, limit = session.calls, server.call_timeout_ms
         failures: list[MCPError | ToolError] = []
 
@@ -321,7 +323,7 @@ class _Exchange:
                     params = {"name": name, "arguments": arguments}
                     heard = self._on_progress(news) or (lambda said: None)
                     return await call_as_task(client, params, call.scope.deadline, heard)
-                return await self._send(client, news, tool)
+                return await to_its_end(client, await self._send(client, news, tool))
 
             try:
                 return await self._asked(exchange)
@@ -329,18 +331,26 @@ class _Exchange:
                 failures.append(error)
                 raise as_tool_error(error, server.name, "tools/call") from None
 
+        limits, patience = session.config.limits, math.inf
+        if self._may_be_task:
+            request.answer_ms = self.front.client.answer_ms(limits)
+            patience = min(limits.execute_timeout_ms, request.answer_ms) / 1000
         call = calls.begin(
             server.name,
             name,
             arguments,
             send,
-            patience=math.inf,
-            ttl=0,
+            patience=patience,
+            ttl=limits.task_ttl_ms / 1000,
             hard_timeout=math.inf if limit is None else limit / 1000,
         )
         try:
-            with self.asked.entry.request.waiting(call):
-                return await calls.complete(call, "request cancelled by the client")
+            with request.waiting(call):
+                if not self._may_be_task:
+                    return await calls.complete(call, "request cancelled by the client")
+                request.can_go_on(lambda: calls.promote(call))
+                outcome = await calls.wait(call, patience)
+                return tasks.created(outcome) if isinstance(outcome, Task) else outcome
         except ToolError:
             if failures:
                 raise failures[0] from None
@@ -442,10 +452,9 @@ class _Exchange:
                 uris.append(uri)
             if uris:
                 honoured["resourceSubscriptions"] = list(uris)
-            await self._say(ACKNOWLEDGED, {"notifications": honoured})
-            await news.run(front.draining)
-        await self._say(CANCELLED, {"requestId": asked.id, "reason": "shutting down"})
-        return self._told(notice_for({}, asked.id))
+            of_tasks = await stack.enter_async_context(tasks.followed(front, asked, news))
+            said = await news.listen(front.draining, asked.id, honoured | of_tasks)
+        return self._told(said)
 
     def _to_follow(self, wanted: Mapping[str, Any]) -> list[str]:
         uris = wanted.get("resourceSubscriptions")
@@ -454,12 +463,6 @@ class _Exchange:
         ):
             return []
         return list(dict.fromkeys(map(str, uris)))[:MAX_SUBSCRIPTIONS]
-
-    async def _say(self, method: str, params: Result) -> None:
-        said = notice_for(params, self.asked.id)
-        message = JSONRPCNotification(jsonrpc="2.0", method=method, params=said)
-        about = ServerMessageMetadata(related_request_id=self.asked.id)
-        await self.front.send(SessionMessage(message, about))
 
 
 def _capabilities(asked: Incoming) -> Mapping[str, Any]:

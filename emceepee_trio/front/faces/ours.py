@@ -20,6 +20,7 @@ from ...tools.common.response import Reply, finish
 from ...tools.results.preview import answered, shown_error
 from ...waits.firewall import Firewall
 from ...web.wire import dump
+from .. import tasks
 from ..asking.interrupted import InputRequired, continued
 from ..lists import TTL_MS, enveloped
 from ..progress import Progress
@@ -47,6 +48,9 @@ class OurFace:
             case "tools/list":
                 listed: Result = loads(_tools_listed(self.toolbox, asked.version))
                 return listed
+            case "subscriptions/listen" if asked.is_modern:
+                # A URI alone does not say which server it is of, and our own lists never change.
+                return await tasks.listen(front, asked)
         return None
 
     async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
@@ -80,6 +84,8 @@ async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
 
 async def told(front: Front, asked: Incoming, reply: Reply) -> Result:
     """The whole result, with the context blocks, whose delivery its transport now has."""
+    if reply.task is not None and tasks.are_declared(front, asked) and not asked.entry.cancelled:
+        return {**enveloped(asked.version, {}), **tasks.created(reply.task)}
     # No checkpoint from here to the return: the events are taken, and the response that
     # carries them is as good as written, or they are given back.
     ignored = asked.entry.request.ignored

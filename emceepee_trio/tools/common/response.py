@@ -17,7 +17,7 @@ from ...model.json.problems import Problem
 from ...model.json.spelling import spell
 from ...model.json.weight import weigh
 from ...model.wire import dumps, list_of, loads, object_of, to_snake
-from ...session.call import Lapsed
+from ...session.call import Lapsed, Task
 from ...session.events import Delivery
 from ...session.questions import Question
 from ...session.session import Session
@@ -46,6 +46,8 @@ class Reply:
     """A question that nobody answered in time, and that the result may be about."""
     full: Sequence[Question] = ()
     """Questions that stand in full in the result."""
+    task: Task | None = None
+    """What the call that was waited for has become."""
     of: str | None = None
     """The server whose answer it shows."""
     defines: Mapping[str, int] = attrs.field(factory=dict)

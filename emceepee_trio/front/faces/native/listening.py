@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp_types import JSONRPCNotification
-
 from ....config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
 from ....errors import ToolError
-from ....model.protocol.eras import notice_for
 from ....tools.common.following import followed
+from ... import tasks
 from ...news import News
 from ..face import Incoming, Result
 from .lists import lists_of
@@ -21,9 +18,6 @@ from .owners import resource_of
 
 if TYPE_CHECKING:
     from ...mcp import Front
-
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-CANCELLED = "notifications/cancelled"
 
 
 async def listen(front: Front, asked: Incoming, look: Look) -> Result:
@@ -52,19 +46,10 @@ async def listen(front: Front, asked: Incoming, look: Look) -> Result:
             uris.append(native)
         if uris:
             honoured["resourceSubscriptions"] = uris
-        await _say(front, asked, ACKNOWLEDGED, {"notifications": honoured})
-        await changes.run(front.draining)
-    await _say(front, asked, CANCELLED, {"requestId": asked.id, "reason": "shutting down"})
-    return notice_for({}, asked.id)
+        of_tasks = await stack.enter_async_context(tasks.followed(front, asked, news))
+        return await news.listen(front.draining, asked.id, honoured | of_tasks, changes.run)
 
 
 def _to_follow(wanted: Mapping[str, Any]) -> list[str]:
     uris = wanted.get("resourceSubscriptions")
     return list(dict.fromkeys(map(str, uris)))[:MAX_SUBSCRIPTIONS] if isinstance(uris, list) else []
-
-
-async def _say(front: Front, asked: Incoming, method: str, params: Result) -> None:
-    said = notice_for(params, asked.id)
-    message = JSONRPCNotification(jsonrpc="2.0", method=method, params=said)
-    about = ServerMessageMetadata(related_request_id=asked.id)
-    await front.send(SessionMessage(message, about))
