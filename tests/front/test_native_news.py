@@ -122,7 +122,7 @@ async def test_what_is_acknowledged_is_what_is_delivered() -> None:
             "toolsListChanged": True,
             "promptsListChanged": False,
             "resourceSubscriptions": ["apps+file:///chart.csv", "none+file:///x", "file:///x"],
-            "taskIds": ["x"],
+            "vendor": ["x"],
         }
         stream = native.client.modern("subscriptions/listen", query=NATIVE, notifications=wanted)
         said = (await stream.message(0))["params"]

@@ -15,6 +15,7 @@ from asgi_client import META, MODERN, Client, Json
 from asgi_world import World, listening, open_world
 from emceepee_lines import open_pipes
 from emceepee_trio.config import parse
+from emceepee_trio.front.tasks import EXTENSION
 from fake_backends import demo
 from scripted import CAPABILITIES, ID, RESULTS, TOKEN, Play, scripted
 from served import serve
@@ -120,7 +121,8 @@ async def test_it_says_what_the_server_says(era: str, of: str) -> None:
         else:
             hello = (await (await direct.client.initialize()).answer())["result"]
             assert hello["serverInfo"] == RESULTS["initialize"]["serverInfo"]
-        assert hello["capabilities"] == CAPABILITIES
+        tasks: Json = {"extensions": {EXTENSION: {}}} if era == "modern" else {}
+        assert hello["capabilities"] == CAPABILITIES | tasks
         assert hello.get("instructions") == ("none" if of == "handshake" else None)
         for method, params in ASKED:
             meta = {"traceparent": "00-1-2-01", "x": {"y": 1}}
