@@ -14,7 +14,8 @@ import os
 import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from http.client import HTTPException, HTTPResponse
 from importlib import import_module
 from pathlib import Path
@@ -75,7 +76,7 @@ from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
 from emceepee_trio.tools import code
-from emceepee_trio.tools.common import asking, following, listing
+from emceepee_trio.tools.common import asking, following, listing, pages
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
@@ -701,6 +702,32 @@ async def rounds_that_wait(here: Here) -> None:
         for_tools = [q for q in session.questions.open("elicitation") if not q.is_relayed]
         assert [q.id for q in for_tools] == list(first["inputRequests"])
         assert [task.task_id for task in session.calls.tasks()] == [for_tools[0].call]
+
+
+@tries("tools.common.pages.AT_ONCE", "tools.common.pages.TIMES")
+async def pages_first(here: Here) -> None:
+    def wanted(count: int) -> MCPError:
+        page = {"mode": "url", "url": "https://x.test", "message": "?"}
+        return MCPError(-32042, "pages first", {"elicitations": [page] * count})
+
+    asked, tried = list[Any](), list[MCPError]()
+
+    async def ask(*question: Any) -> Any:
+        asked.append(question)
+        return {"action": "accept"}
+
+    async def refuse(count: int) -> None:
+        tried.append(wanted(count))
+        raise tried[-1]
+
+    session: Any = SimpleNamespace(ask=ask, heard_by=lambda _: nullcontext())
+    server: Any = SimpleNamespace(over=trio.Event())
+    for count, of_all, times in ((pages.AT_ONCE + 1, 0, 1), (1, pages.TIMES, pages.TIMES + 1)):
+        asked.clear()
+        tried.clear()
+        with pytest.raises(MCPError, match="pages first"):
+            await pages.with_pages(session, server, "x", partial(refuse, count))
+        assert (len(asked), len(tried)) == (of_all, times)
 
 
 @tries("front.stdio.NOTES")

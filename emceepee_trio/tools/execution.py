@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import attrs
@@ -29,6 +30,7 @@ from ..model.wire import dumps
 from ..session.call import Call, Result, Task
 from .common.asking import as_tool_error, asks, is_asked
 from .common.deliveries import references
+from .common.pages import with_pages
 from .common.registry import CALLS, READS, Request, tool
 from .common.response import LONGEST, Reply, text
 from .results.preview import shown
@@ -152,12 +154,14 @@ class _Sending:
                     lambda said: calls.progressed(call, said),
                 )
             else:
-                result = await client.request(
+                ask = partial(
+                    client.request,
                     "tools/call",
                     params,
                     on_progress=lambda said: calls.progressed(call, said),
                     tool=tool,
                 )
+                result = await with_pages(self.request.session, client, call.server, ask)
                 result = await to_its_end(client, result)
         except NotRun:
             call.waiting_on = "connection"

@@ -254,6 +254,22 @@ def string_id_question(call: Call) -> object:
 
 
 @tool
+def needs_page(call: Call) -> object:
+    """Wants a page to be opened first (-32042); says so again until the ``file`` exists."""
+    if Path(call.arguments["file"]).exists():
+        return text("it was opened")
+    page = {"mode": "url", "elicitationId": "e1", "url": "https://x.test/p", "message": "open it"}
+    raise Refused(-32042, "a page is to be opened first", {"elicitations": [page]})
+
+
+@tool
+def page_is_done(call: Call) -> object:
+    """Tells that what was to be done on the page of ``needs_page`` is done."""
+    notify("notifications/elicitation/complete", {"elicitationId": "e1"})
+    return text("told")
+
+
+@tool
 def question_then_wait(call: Call) -> object:
     """Asks for a name, then waits for the ``file``, or for its cancellation; says the answer."""
     answer = call.ask(("elicitation/create", NAME_FORM))[0]

@@ -49,6 +49,7 @@ from ...session.call import Call, Task
 from ...session.session import Session
 from ...tools.common.asking import as_tool_error
 from ...tools.common.following import followed, subscribe, unsubscribe
+from ...tools.common.pages import with_pages
 from ...waits.firewall import Firewall, begin, begin_lasting
 from .. import tasks
 from ..asking.interrupted import continued
@@ -270,13 +271,18 @@ class _Exchange:
         asked, is_modern = self.asked, client.negotiated.is_modern
         params, heard = params_for(asked.params, is_modern=is_modern), self._on_progress(news)
         if self._may_be_task or not (is_modern and asked.is_modern):
-            return await client.request(
+            ask = partial(
+                client.request,
                 asked.method,
                 params,
                 on_progress=heard,
                 tool=tool,
                 on_stream=partial(self.front.stream, asked.id),
             )
+            if not asked.is_modern:
+                return await ask()
+            # This era knows no such error: what that says is asked, too.
+            return await with_pages(self.front.session, client, self.backend.server.name, ask)
         # What the server wants to know is between it and the client: both speak of it alike.
         passed = self.front.passed_on
         if (before := await passed.again(asked)) is not None:

@@ -266,6 +266,39 @@ async def test_who_waits_for_a_task_is_asked_its_question(tmp_path: Path) -> Non
         assert json.loads(answer_of(done).text) == ADA
 
 
+async def test_a_page_that_a_server_wants_to_have_opened_first_is_asked_for(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with scene(tmp_path) as it:
+        asked = await it.asked("needs_page", args={"file": str(go)})
+        ((key, question),) = asked["inputRequests"].items()
+        page = {"mode": "url", "url": "https://x.test/p", "message": "open it"}
+        assert question == {"method": "elicitation/create", "params": page}
+        given = {
+            "inputResponses": {key: {"action": "accept"}},
+            "requestState": asked["requestState"],
+        }
+        retry = it.execute("needs_page", args={"file": str(go)}, **given)
+        await until(lambda: not it.session.questions.has_open)
+        assert it.calls == 1  # until the server says that it is done
+        go.touch()
+        await it.execute("page_is_done").answer()
+        assert answer_of(await retry.answer()).text == "it was opened"
+        assert it.calls == 3
+
+
+async def test_a_page_that_nobody_opens_is_the_error_that_it_was(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        args = {"file": str(tmp_path / "never")}
+        asked = await it.asked("needs_page", args=args)
+        (key,) = asked["inputRequests"]
+        no = {key: {"action": "decline"}}
+        given: Json = {"inputResponses": no, "requestState": asked["requestState"]}
+        retry = it.execute("needs_page", args=args, **given)
+        error = answer_of(await retry.answer()).error
+        assert error["details"]["code"] == -32042
+        assert it.calls == 1
+
+
 @pytest.mark.parametrize("flags", [(), ("--discover", "modern")], ids=["handshake", "modern"])
 async def test_what_a_client_sends_along_reaches_the_server_and_what_is_the_protocol_s_does_not(
     flags: tuple[str, ...], tmp_path: Path
