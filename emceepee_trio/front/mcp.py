@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import trio
@@ -67,6 +67,9 @@ from .news import Following, Send
 from .progress import Report
 from .sdk import raw_notify
 
+if TYPE_CHECKING:
+    from .faces.native.news import Changes
+
 _GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
 """In the reason of a cancellation: the client has stopped waiting, not changed its mind."""
 
@@ -100,6 +103,8 @@ class Front:
     """Questions of modern servers that its client has."""
     following: Following | None = attrs.field(default=None, init=False)
     """What it hears of one server."""
+    changes: Changes | None = attrs.field(default=None, init=False)
+    """What it hears of lists of all servers, and of resources that it follows."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
     backchannel: Backchannel | None = attrs.field(default=None, init=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import trio
@@ -59,6 +59,8 @@ WORK_ENDS = (
 )
 """From here on a session may be idle. What backends say of their own accord keeps none alive."""
 
+
+T = TypeVar("T")
 
 Watcher = Callable[[str, Happening], None]
 """Told of whatever happens, as planned or not: to which server, and what."""
@@ -123,6 +125,7 @@ class Session:
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
     _listeners: set[Heard] = attrs.field(factory=set, init=False)
     _watchers: set[Watcher] = attrs.field(factory=set, init=False)
+    _ones: dict[Callable[[Session], Any], Any] = attrs.field(factory=dict, init=False)
     _tools: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     """Of tools under way."""
 
@@ -385,6 +388,13 @@ class Session:
         self.backends.clear()
         for backend in self._running:
             backend.leave("session ended", patience)
+
+    def one(self, kind: Callable[[Session], T]) -> T:
+        """What others have of it, for as long as it lasts: made of it by *kind*, once."""
+        if kind not in self._ones:
+            self._ones[kind] = kind(self)
+        found: T = self._ones[kind]
+        return found
 
     def check_open(self) -> None:
         """Raises `SessionGone` if it is over."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from functools import partial
+from weakref import ref
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import Exchange, Json
 from asgi_world import listening
@@ -130,3 +133,20 @@ async def test_what_is_acknowledged_is_what_is_delivered() -> None:
             "toolsListChanged": True,
             "resourceSubscriptions": ["apps+file:///chart.csv"],
         }
+
+
+async def test_nothing_is_left_of_a_session_that_has_ended(era: Era) -> None:
+    extensions: Json = {"sampling": {}}
+    async with natively(era, {"bad": {"command": "bad"}}, extensions) as native:
+        await native.tools()
+        await native.call("list_servers")
+        (session,) = native.world.manager.sessions()
+        left, session_id = ref(session), session.id
+        native.world.manager.end(session, "DELETE")
+        del session
+        while native.world.manager.get(session_id) is not None:
+            await wait_all_tasks_blocked()
+        await wait_all_tasks_blocked(0.01)
+        native.client.endpoint._clients.clear()
+        gc.collect()
+        assert left() is None

@@ -22,6 +22,7 @@ Era = Literal["handshake", "modern"]
 class Native:
     """A client of the view."""
 
+    world: World
     client: Client
     era: Era
     hello: Json
@@ -62,7 +63,7 @@ async def joined(world: World, era: Era, extensions: Json | None = None) -> Nati
         meta = {f"{META}clientCapabilities": {"extensions": extensions}}
         discovered = client.modern("server/discover", query=NATIVE, meta=meta)
         said = (await discovered.answer())["result"]
-    return Native(client, era, said, extensions)
+    return Native(world, client, era, said, extensions)
 
 
 @asynccontextmanager

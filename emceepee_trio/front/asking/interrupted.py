@@ -17,7 +17,6 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import attrs
 import trio
@@ -79,9 +78,7 @@ async def continued(
     request = asked.entry.request
     if not asked.is_modern:
         return await work(request)
-    owner = _OF_SESSIONS.get(front.session)
-    if owner is None:
-        owner = _OF_SESSIONS[front.session] = Interruptions(front.session)
+    owner = front.session.one(Interruptions)
     said = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
     capabilities = said if isinstance(said, Mapping) else {}
     one: Interrupted[T]
@@ -139,9 +136,6 @@ class Interruptions:
     def forget(self, state: str | None) -> None:
         if state is not None:
             self._given.pop(state, None)
-
-
-_OF_SESSIONS: WeakKeyDictionary[Session, Interruptions] = WeakKeyDictionary()
 
 
 @attrs.define(eq=False)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
-from ....errors import NotFound, ToolError
+from ....errors import LimitReached, NotFound, ToolError
 from ....tools.common.asking import RESOURCE_NOT_FOUND
 
 
@@ -23,5 +23,7 @@ def as_answer(error: ToolError, method: str, *, is_modern: bool) -> MCPError:
             code = missing
         return MCPError(code=code, message=message, data=details.get("data"))
     code = missing if isinstance(error, NotFound) else INTERNAL_ERROR
+    if isinstance(error, LimitReached):
+        code = INVALID_REQUEST
     data = {"code": error.code, **({"details": dict(details)} if details else {})}
     return MCPError(code=code, message=error.message, data=data)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import attrs
 import trio
@@ -150,15 +149,9 @@ class NativeLists:
         return max(0.0, self._begun + self._longest - trio.current_time())
 
 
-_OF_SESSIONS: WeakKeyDictionary[Session, NativeLists] = WeakKeyDictionary()
-
-
 def lists_of(session: Session) -> NativeLists:
     """All connections of a session have the same."""
-    found = _OF_SESSIONS.get(session)
-    if found is None:
-        found = _OF_SESSIONS[session] = NativeLists(session)
-    return found
+    return session.one(NativeLists)
 
 
 @lru_cache(maxsize=1000)

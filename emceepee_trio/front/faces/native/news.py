@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
-from weakref import WeakKeyDictionary
 
 import attrs
 import trio
@@ -155,27 +154,18 @@ LISTENED: Mapping[str, str] = {
 """What a stream may ask for, and the notification that it is told by."""
 
 
-_OF_CONNECTIONS: WeakKeyDictionary[Front, Changes] = WeakKeyDictionary()
-
-
 def begin_to_tell(front: Front, request: Request) -> None:
     """A connection that lasts hears what changes, for so long; once, though it greet twice."""
     session = front.session
-    if front in _OF_CONNECTIONS or session.inner.cancel_scope.cancel_called:
+    if front.changes is not None or session.inner.cancel_scope.cancel_called:
         return
     for_apps = UI in extensions_of(front.capabilities)
     look = partial(lists_of(session).whole, request, for_apps=for_apps)
-    changes = Changes(session, News(front.send), look, Readings())
-    _OF_CONNECTIONS[front] = changes
+    front.changes = changes = Changes(session, News(front.send), look, Readings())
     begin_lasting(session.inner, "news_crashed", changes.run, front.draining, session=session.id)
-
-
-def hearing(front: Front) -> Changes | None:
-    """What that connection hears, if it is one that lasts."""
-    return _OF_CONNECTIONS.get(front)
 
 
 def readings_of(front: Front) -> Readings:
     """What its client has read; of the modern era, all of its session."""
-    changes = hearing(front)
+    changes = front.changes
     return lists_of(front.session).readings if changes is None else changes.readings

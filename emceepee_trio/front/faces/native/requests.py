@@ -32,7 +32,7 @@ from ..face import Incoming, Result, extensions_of
 from .errors import as_answer
 from .listening import listen
 from .lists import UI, lists_of
-from .news import hearing, readings_of
+from .news import readings_of
 from .owners import prompt_of, resource_of
 from .readings import digest_of
 
@@ -141,7 +141,7 @@ class NativeRequest:
 
     def _followed(self) -> set[tuple[str, str]]:
         """By this connection; in the modern era, which has none, streams follow."""
-        changes = hearing(self.front)
+        changes = self.front.changes
         if changes is None:
             raise self._unknown()
         return changes.followed
