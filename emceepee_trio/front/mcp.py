@@ -271,8 +271,6 @@ class Front:
 
     async def _answered(self, asked: Incoming) -> dict[str, Any] | None:
         self.session.used |= asked.method == "tools/call"
-        if (said := await tasks.answer(self, asked)) is not None:
-            return said
         work = partial(self.face.answer, self, asked)
         back = self.backchannel
         if asked.is_modern:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from asgi_client import META, Client, Exchange, Json
+from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
 from emceepee_trio.config import parse
 from emceepee_trio.front.tasks import EXTENSION
@@ -221,3 +221,21 @@ async def test_a_task_that_a_modern_server_makes_is_one_with_ours() -> None:
         said = await tasking_.execute("x")
         assert said["isError"] is True
         assert "broken" in said["content"][0]["text"]
+
+
+async def test_where_both_know_tasks_they_are_between_them() -> None:
+    async with tasking("/servers/bad/mcp", of="modern") as tasking_:
+        instead = tasking_.play.instead
+        can: Json = {"tools": {}, **EXTENSIONS}
+        instead["server/discover"] = [result(supportedVersions=[MODERN], capabilities=can)]
+        working = {"taskId": "theirs", "status": "working"}
+        instead["tools/call"] = [result(resultType="task", **working)]
+        instead["tasks/get"] = [result(resultType="complete", **working)]
+        instead["tasks/cancel"] = [error(code=-32602, message="theirs")]
+        assert await tasking_.call("x") == {"resultType": "task", **working}
+        assert await tasking_.get(working) == {"resultType": "complete", **working}
+        refused = tasking_.open("tasks/cancel", taskId="theirs")
+        assert (await refused.error())[1] == {"code": -32602, "message": "theirs"}
+        session = tasking_.world.manager.get("local/main")
+        assert session is not None
+        assert session.calls.tasks() == []

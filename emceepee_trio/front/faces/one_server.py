@@ -175,6 +175,8 @@ class _Exchange:
     backend: Backend
 
     async def answer(self) -> Result:
+        if not self._has_tasks and (said := await tasks.answer(self.front, self.asked)) is not None:
+            return said
         match self.asked.method:
             case "subscriptions/listen":
                 return await self._listen()
@@ -299,7 +301,17 @@ class _Exchange:
     @property
     def _may_be_task(self) -> bool:
         """Whether a call need not be waited for to its end."""
-        return self.asked.method == "tools/call" and tasks.are_declared(self.front, self.asked)
+        is_call = self.asked.method == "tools/call" and not self._has_tasks
+        return is_call and tasks.are_declared(self.front, self.asked)
+
+    @property
+    def _has_tasks(self) -> bool:
+        """Whether tasks are between the client and the server, which both know them."""
+        agreed = self.backend.agreed or self.backend.knowledge.negotiated
+        if not self.asked.is_modern or agreed is None or not agreed.is_modern:
+            return False
+        extensions = agreed.capabilities.get("extensions")
+        return isinstance(extensions, Mapping) and tasks.EXTENSION in extensions
 
     def _on_progress(self, news: News | None) -> Callable[[Params], None] | None:
         token = self.asked.progress_token
@@ -329,7 +341,8 @@ class _Exchange:
                     params = {"name": name, "arguments": arguments}
                     heard = self._on_progress(news) or (lambda said: None)
                     return await call_as_task(client, params, call.scope.deadline, heard)
-                return await to_its_end(client, await self._send(client, news, tool))
+                result = await self._send(client, news, tool)
+                return result if self._has_tasks else await to_its_end(client, result)
 
             try:
                 return await self._asked(exchange)

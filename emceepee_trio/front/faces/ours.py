@@ -51,7 +51,7 @@ class OurFace:
             case "subscriptions/listen" if asked.is_modern:
                 # A URI alone does not say which server it is of, and our own lists never change.
                 return await tasks.listen(front, asked)
-        return None
+        return await tasks.answer(front, asked)
 
     async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         try:

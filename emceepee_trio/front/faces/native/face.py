@@ -24,6 +24,7 @@ from ....tools.common.registry import Request
 from ....tools.common.response import Reply
 from ....tools.execution import ExecuteTool, execute
 from ....tools.results.preview import answered
+from ... import tasks
 from ...lists import SERVER_INFO
 from ..face import Incoming, Result, extensions_of
 from ..ours import run_tool, told
@@ -72,6 +73,8 @@ class NativeFace:
             front.session.extensions = extensions_of(front.capabilities_of(asked))
         if asked.method == "tools/call":
             return self._for_era(asked, await self._call(front, asked))
+        if (said := await tasks.answer(front, asked)) is not None:
+            return said
         request = NativeRequest(front, asked, asked.entry.request)
         work = WORK.get(asked.method)
         is_ours = asked.method == "resources/read" and request.text("uri").startswith(OURS)
