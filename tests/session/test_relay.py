@@ -350,11 +350,11 @@ async def test_a_call_goes_on_waiting_for_its_client_within_its_patience(
         client, began = Client(), trio.current_time()
 
         async def send(call: Any) -> Any:
+            working_for.set(call.id)
             return await scene.questions.ask("x", "elicitation", FORM, lambda: "call_ended")
 
         scene.relay.join(client)
         call = scene.calls.begin("x", "t", {}, send, patience=60, ttl=600)
-        call.waiting_on = "answer"
         outcome = await scene.calls.wait(call, 60)
         assert outcome is call.task
         assert trio.current_time() == began + 60

@@ -28,13 +28,17 @@ from mutants.finding import FINDING
 from mutants.front import FRONT
 from mutants.native import NATIVE
 from mutants.peers import PEERS
+from mutants.relay import RELAY
 from mutants.results import RESULTS
 from mutants.scripts import SCRIPTS
 from mutants.session import SESSION
 from mutants.slow import SLOW
 from mutants.users import USERS
 
-ALL = (*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE)
+ALL = (
+    *(*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE),
+    *RELAY,
+)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "emceepee_trio"
