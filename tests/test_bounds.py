@@ -51,7 +51,16 @@ from emceepee_trio.backend.shared import ERAS, Shared
 from emceepee_trio.codemode import run
 from emceepee_trio.codemode.run import Raised, Script
 from emceepee_trio.commands.common import remote
-from emceepee_trio.config import Config, ConfigError, Limits, ResultSettings, Server, bounds, load
+from emceepee_trio.config import (
+    Config,
+    ConfigError,
+    Limits,
+    NativeSettings,
+    ResultSettings,
+    Server,
+    bounds,
+    load,
+)
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages, modern, stdio
 from emceepee_trio.front.asking import interrupted
@@ -67,6 +76,7 @@ from emceepee_trio.model.json.intake import DEPTH, DIGITS, Measure
 from emceepee_trio.model.json.lenient import NAMED, SPELLED
 from emceepee_trio.model.json.problems import TOLD
 from emceepee_trio.model.json.strict import MISTAKES
+from emceepee_trio.model.native.choice import Offered, choose
 from emceepee_trio.model.search import index, ranking
 from emceepee_trio.model.search.index import Entry
 from emceepee_trio.serving import listen
@@ -108,7 +118,7 @@ def listed() -> list[str]:
 
 def value(name: str) -> int:
     module, _, constant = name.rpartition(".")
-    settings = {"limits": Limits(), "results": ResultSettings()}
+    settings = {"limits": Limits(), "results": ResultSettings(), "native": NativeSettings()}
     where = settings.get(module) or import_module(f"emceepee_trio.{module}")
     found: int = getattr(where, constant)
     return found
@@ -1195,6 +1205,17 @@ async def previews(here: Here) -> None:
         previews = [json.loads(block["text"]) for block in answer.content if "text" in block]
         assert [each["type"] for each in previews[:-1]] == ["image/png"] * preview.BLOBS
         assert previews[-1]["shape"].startswith("array of 4 objects")
+
+
+@tries("native.max_tools", "native.max_name")
+async def natives(here: Here) -> None:
+    most = NativeSettings()
+    names = [*(f"t{n}" for n in range(most.max_tools)), "x" * most.max_name]
+    offers = [Offered("s", [{"name": name} for name in names])]
+    found = intake.finished(choose(offers, most.max_name, most.max_tools))
+    assert len(found.listed) == most.max_tools
+    assert found.left_out == 1
+    assert max(map(len, found.known)) == most.max_name
 
 
 @tries("results.bytes", "config.bounds.MAX_RESULTS", "config.bounds.MAX_RESULTS_GONE")
