@@ -12,7 +12,6 @@ from emceepee_lines import open_pipes
 from emceepee_trio.tools import BESIDE
 from fake_backends import app, raw
 from native_client import VIEW_OF_APPS, Era, natively
-from served import serve
 
 OURS = [tool.name for tool in BESIDE.tools]
 
@@ -121,6 +120,7 @@ async def test_resources_and_templates(era: Era) -> None:
         for uri in ("apps+file:///none", "none+file:///x", "file:///chart.csv", "ui://none/x"):
             error = await native.fails("resources/read", uri=uri)
             assert error["code"] == (-32602 if era == "modern" else -32002)
+            assert error["data"]["uri"] == uri
         error = await native.fails("resources/read", uri="apps+file:///none")
         assert (error["message"], error["data"]) == (
             "resource not found",
@@ -167,8 +167,10 @@ async def test_a_lost_server_keeps_its_tools_and_a_call_says_when_it_comes_back(
         assert await native.tools() == before
 
 
-async def test_pages_of_what_is_long(era: Era) -> None:
-    async with natively(era, {"raw": raw("--resources", 30_000, "--page", 30_000)}) as native:
+async def test_pages_of_what_is_long() -> None:
+    async with natively(
+        "handshake", {"raw": raw("--resources", 30_000, "--page", 30_000)}
+    ) as native:
         first = await native.ask("resources/list")
         assert len(first["resources"]) > 1000
         cursor, uris = first["nextCursor"], [each["uri"] for each in first["resources"]]
@@ -180,17 +182,18 @@ async def test_pages_of_what_is_long(era: Era) -> None:
         assert (await native.fails("resources/list", cursor="x"))["code"] == -32602
 
 
-async def test_on_pipes_here_and_on_a_daemon(tmp_path: Path) -> None:
+async def test_on_pipes(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"mcpServers": {"apps": app()}}), "utf-8")
-    with serve(tmp_path, "--config", str(config)) as daemon:
-        there = ("--connect", daemon.url, "--state-dir", str(tmp_path))
-        for name, where in (("here", ("--config", str(config))), ("there", there)):
-            log = tmp_path / f"{name}.log"
-            async with open_pipes(log, "stdio", "--view", "native", *where) as lines:
-                hello = await lines.initialize()
-                assert hello["result"]["capabilities"]["tools"] == {"listChanged": True}
-                answer = await lines.request(2, "tools/list")
-                assert answer["result"]["tools"][0]["name"] == "apps__chart"
-                said = await lines.call(3, "apps__chart")
-                assert said.content[0]["uri"] == "apps+file:///chart.csv"
+    words = ("stdio", "--view", "native", "--config", str(config))
+    async with open_pipes(tmp_path / "log", *words) as lines:
+        hello = await lines.initialize()
+        assert hello["result"]["capabilities"]["tools"] == {"listChanged": True}
+        answer = await lines.request(2, "tools/list")
+        assert answer["result"]["tools"][0]["name"] == "apps__chart"
+        said = await lines.call(3, "apps__chart")
+        assert said.content[0]["uri"] == "apps+file:///chart.csv"
+        await lines.call(4, "apps__change")
+        while (told := await lines.receive()) is not None and "id" in told:
+            pass
+        assert told == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from functools import partial
+from pathlib import Path
 from weakref import ref
 
 import pytest
@@ -99,6 +100,28 @@ async def test_a_server_that_comes_later_is_told_and_one_that_goes(era: Era) -> 
         await native.call("remove_server", name="apps")
         await stream.until(lambda: len(told(stream)) > 1)
         assert "apps__chart" not in await native.tools()
+
+
+async def test_a_server_that_starts_slowly_is_not_waited_for_and_told(
+    era: Era, tmp_path: Path
+) -> None:
+    file = tmp_path / "go"
+    servers = {"slow": raw("--start-when", file), "apps": app()}
+    async with natively(era, servers, limits={"list_patience_ms": 300}) as native:
+        stream = await hears(native, toolsListChanged=True)
+        assert not any("slow__" in name for name in await native.tools())
+        file.touch()
+        await stream.until(lambda: told(stream))
+        before = await native.tools()
+        assert "slow__echo" in before
+        # It is lost, and there again, with what it had.
+        await native.call("slow__exit")
+        assert await native.tools() == before
+        await native.call("slow__echo", text="x")
+        assert await native.tools() == before
+        await native.call("apps__change")
+        await stream.until(partial(more_than, 1, stream))
+        assert len(told(stream)) == 2
 
 
 async def test_a_resource_that_is_followed_is_told_by_its_native_uri(era: Era) -> None:

@@ -15,7 +15,7 @@ from emceepee_trio.commands.common.options import VIEWS as NAMES
 from emceepee_trio.config import Config, Http
 from emceepee_trio.config.settings import Token
 from emceepee_trio.front.faces.views import FACES
-from emceepee_trio.tools import TOOLBOX, VIEWS
+from emceepee_trio.tools import BESIDE, TOOLBOX, VIEWS
 from served import serve
 
 LOADED, HINT = "anthropic/alwaysLoad", "anthropic/searchHint"
@@ -131,3 +131,9 @@ async def test_the_command_line_says_which_view_here_and_on_a_daemon(tmp_path: P
                 await lines.initialize()
                 answer = await lines.request(2, "tools/list")
                 assert answer["result"]["tools"] == shown("core")
+        async with open_pipes(
+            tmp_path / "native.log", "stdio", "--view", "native", *there
+        ) as lines:
+            await lines.initialize()
+            answer = await lines.request(2, "tools/list")
+            assert answer["result"]["tools"] == [tool.to_json() for tool in BESIDE.tools]

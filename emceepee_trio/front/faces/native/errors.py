@@ -25,5 +25,5 @@ def as_answer(error: ToolError, method: str, *, is_modern: bool) -> MCPError:
     code = missing if isinstance(error, NotFound) else INTERNAL_ERROR
     if isinstance(error, LimitReached):
         code = INVALID_REQUEST
-    data = {"code": error.code, **({"details": dict(details)} if details else {})}
+    data = {**details, "code": error.code}
     return MCPError(code=code, message=error.message, data=data)

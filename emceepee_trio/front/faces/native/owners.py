@@ -93,6 +93,8 @@ def resource_of(request: Request, native: str) -> tuple[Backend, str]:
     backends = request.session.backends
     found = meant(native, backends)
     if found is None:
-        raise NotFound(f"no resource {native!r}; resources/list shows what there is")
+        raise NotFound(
+            f"no resource {native!r}; resources/list shows what there is", {"uri": native}
+        )
     server, uri = found
     return backends[server], uri
