@@ -35,6 +35,8 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 MISSING_CAPABILITY = -32021
 NAMED = ("tasks/get", "tasks/update", "tasks/cancel")
 """Requests that say in a header, too, which task they are about."""
+PATIENCE = 0.5
+"""Seconds that a call may take of a server that is shown as it is; then it is a task."""
 POLL_MS = 1000
 """How often a client is told to look."""
 ASKED = {"elicitation": "elicitation/create", "sampling": "sampling/createMessage"}

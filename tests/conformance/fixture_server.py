@@ -100,7 +100,10 @@ async def ask(ctx: Request, **questions: Json) -> dict[str, Json]:
         answers: dict[str, Json] = {}
 
         async def put(key: str, question: Json) -> None:
-            answers[key] = await _request(ctx, question)
+            try:
+                answers[key] = await _request(ctx, question)
+            except MCPError:  # it cannot take that one
+                answers[key] = {"action": "cancel"}
 
         async with trio.open_nursery() as nursery:
             for key, question in questions.items():

@@ -1,6 +1,7 @@
 """The suite on our fixture: by itself, through the view of one server, and across eras.
 
-What a client of the one era cannot be shown of a server of the other is listed in ``crossed.json``.
+What a client of the one era cannot be shown of a server of the other is listed in ``crossed.json``,
+and in ``without_tasks.json`` what becomes of tasks that a server of neither era has by itself.
 """
 
 from __future__ import annotations
@@ -11,11 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from official_suite import Results, complaints, fixture_server, listed, outcomes, run, tally
+from official_suite import (
+    Results,
+    complaints,
+    fixture_server,
+    listed,
+    outcomes,
+    run,
+    run_tasks,
+    tally,
+)
 from outside import Npm
 from served import serve
 
 CROSSED = Path(__file__).with_name("crossed.json")
+WITHOUT_TASKS = Path(__file__).with_name("without_tasks.json")
 PASSED = {"2025-11-25": 84, "2026-07-28": 152}
 ERA = {"2025-11-25": "handshake", "2026-07-28": "modern"}
 OTHER = {"2025-11-25": "modern", "2026-07-28": "handshake"}
@@ -64,6 +75,12 @@ def test_through_us_it_is_the_same(npm: Npm, ours: str, direct: Results, revisio
     assert outcomes(results) == outcomes(direct)
 
 
+@pytest.mark.parametrize("era", ERA.values())
+def test_every_server_gains_tasks(npm: Npm, ours: str, era: str) -> None:
+    results = run_tasks(npm, f"{ours}/servers/{era}/mcp")
+    assert not complaints(results, listed(WITHOUT_TASKS, era))
+
+
 def test_in_its_other_era_it_has_what_that_can_show(npm: Npm, ours: str, revision: str) -> None:
-    results = run(npm, f"{ours}/servers/{OTHER[revision]}/mcp", revision, patience_ms=4000)
+    results = run(npm, f"{ours}/servers/{OTHER[revision]}/mcp", revision)
     assert not complaints(results, listed(CROSSED, revision))

@@ -133,15 +133,17 @@ class Client:
         on_progress: OnProgress | None = None,
         tool: Params | None = None,
         capabilities: Params | None = None,
+        is_there: Callable[[], bool] = lambda: True,
         on_stream: OnStream | None = None,
     ) -> dict[str, Any]:
         """Send, wait, and answer the backend's questions on the way.
 
         *tool* is the listed entry of a tool that is called; its schema may name arguments that
         travel as headers too. With *capabilities* a modern backend is asked in the name of a client
-        that has those: what it asks for comes back as the result, and what *params* say of input
-        and of logging is the client's own. *on_stream* hears of the answer's stream, if it comes in
-        one. Cancelling this sends the backend a cancellation.
+        that has those: what it asks for comes back as the result, as long as the client *is there*,
+        and what *params* say of input and of logging is the client's own. *on_stream* hears of the
+        stream that the answer comes in, if it does. Cancelling this sends the backend a
+        cancellation.
 
         Raises:
             MCPError: the backend's error, as it came, or that the connection is gone.
@@ -157,7 +159,7 @@ class Client:
         result = await exchange(params)
         again, pause, rounds = dict(params or {}), PAUSES[0], 0
         while self.negotiated.is_modern and result.get("resultType") == "input_required":
-            if capabilities is not None and result.get("inputRequests"):
+            if capabilities is not None and result.get("inputRequests") and is_there():
                 return result
             rounds += 1
             if rounds > ROUNDS:

@@ -133,9 +133,9 @@ class Interruptions:
             next(iter(self._given.values())).let_go()
         return state
 
-    def forget(self, state: str | None) -> None:
-        if state is not None:
-            self._given.pop(state, None)
+    def forget(self, states: list[str]) -> None:
+        while states:
+            self._given.pop(states.pop(), None)
 
 
 @attrs.define(eq=False)
@@ -149,7 +149,10 @@ class Interrupted(Generic[T]):
     is_alone: bool
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """Of the exchange that waits, or has been asked last."""
-    _state: str | None = attrs.field(default=None, init=False)
+    _states: list[str] = attrs.field(factory=list, init=False)
+    """That its client may come with: the last, and the one before."""
+    _told: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    """Keys of what it was asked with the last."""
     _put: dict[str, tuple[Question, Slot[dict[str, Any]]]] = attrs.field(factory=dict, init=False)
     """What the client is asked, by the keys that it is given."""
     _outcome: Slot[T] = attrs.field(factory=Slot, init=False)
@@ -180,7 +183,7 @@ class Interrupted(Generic[T]):
             for _, slot in self._put.values():
                 slot.fail(CannotBeAsked())
             self._news.ring()
-        if self._state is not None:
+        if self._states:
             with trio.move_on_after(LINGERS):
                 while not self._is_fetched:
                     await self._news.wait()
@@ -227,8 +230,7 @@ class Interrupted(Generic[T]):
 
     def _question_is_dead(self) -> None:
         """Nobody can come back with its state; who waits is told by what becomes of the work."""
-        self.owner.forget(self._state)
-        self._state = None
+        self.owner.forget(self._states)
         if not self._waiting:
             self._give_up()
 
@@ -245,7 +247,7 @@ class Interrupted(Generic[T]):
                 await self._news.wait()
             self._is_fetched = True
             self._news.ring()
-            self.owner.forget(self._state)
+            self.owner.forget(self._states)
             return self._outcome.peek()
         except trio.Cancelled:
             if self._waiting == 1:
@@ -281,23 +283,25 @@ class Interrupted(Generic[T]):
                 self._put[key][1].set(dict(answer))
 
     def _asks(self) -> dict[str, Any]:
-        if self._state is None:
-            self._state = self.owner.give(self)
         requests = {
             key: {"method": METHODS[question.kind], "params": _modern(question.params)}
             for key, (question, slot) in self._put.items()
             if not slot.is_settled
         }
+        if not self._states or requests.keys() != self._told:
+            self._told = frozenset(requests)
+            self.owner.forget(self._states[:-1])
+            self._states = [*self._states[-1:], self.owner.give(self)]
         return {
             "resultType": "input_required",
             "inputRequests": requests,
-            "requestState": self._state,
+            "requestState": self._states[-1],
         }
 
     def _is_cut_off(self, *, may_resend: bool) -> None:
         """The last exchange that waited is closed, which cancels its request, or has lost it."""
         inner = self.owner.session.inner
-        if self._state is None or not may_resend or inner.cancel_scope.cancel_called:
+        if not self._states or not may_resend or inner.cancel_scope.cancel_called:
             self._scope.cancel("not wanted any more")
         else:
             begin(inner, Firewall("tool_crashed"), self._wait_for_another)
@@ -311,8 +315,7 @@ class Interrupted(Generic[T]):
 
     def let_go(self) -> None:
         """Nobody comes for it any more: what can go on without its client does."""
-        self.owner.forget(self._state)
-        self._state = None
+        self.owner.forget(self._states)
         for _, slot in self._put.values():
             slot.fail(CannotBeAsked())
         if not self._is_fetched:

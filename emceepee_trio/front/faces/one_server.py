@@ -55,7 +55,7 @@ from .. import tasks
 from ..asking.interrupted import continued
 from ..news import Following, News, log_params
 from .face import Incoming, Result, extensions_of
-from .passed import STATE
+from .passed import STATE, Round
 
 if TYPE_CHECKING:
     from ..mcp import Front
@@ -166,13 +166,16 @@ def as_mcp_error(error: ToolError, asked: Incoming) -> MCPError:
     return MCPError(code=code, message=error.message, data=error.to_json()["error"])
 
 
-@attrs.frozen
+@attrs.define
 class _Exchange:
     """One request of a client, which the server answers."""
 
     front: Front
     asked: Incoming
     backend: Backend
+    before: Round | None = attrs.field(default=None, init=False)
+    """What a modern server has asked the client for the same request."""
+    call: Call | None = attrs.field(default=None, init=False)
 
     async def answer(self) -> Result:
         if not self._has_tasks and (said := await tasks.answer(self.front, self.asked)) is not None:
@@ -192,7 +195,10 @@ class _Exchange:
             result = await outcome.acapture(self._continued, news)
             if news is not None:
                 await news.sent()
-        return self._told(result.unwrap())
+        said = self._told(result.unwrap())
+        if self.asked.is_modern and self._agreed.is_modern and self.asked.method in INTERRUPTED:
+            return await self.front.passed_on.told(self.asked, self.before, said)
+        return said
 
     def _told(self, result: Mapping[str, Any]) -> Result:
         agreed = self._agreed
@@ -236,6 +242,7 @@ class _Exchange:
             if not agreed.is_modern:
                 work = partial(self._ask, news)
                 return await continued(self.front, self.asked, lambda _: work(), is_alone=True)
+            self.before = await self.front.passed_on.again(self.asked)
         return await self._ask(news)
 
     async def _ask(self, news: News | None) -> Mapping[str, Any]:
@@ -272,7 +279,7 @@ class _Exchange:
     ) -> Result:
         asked, is_modern = self.asked, client.negotiated.is_modern
         params, heard = params_for(asked.params, is_modern=is_modern), self._on_progress(news)
-        if self._may_be_task or not (is_modern and asked.is_modern):
+        if not (is_modern and asked.is_modern):
             ask = partial(
                 client.request,
                 asked.method,
@@ -286,17 +293,17 @@ class _Exchange:
             # This era knows no such error: what that says is asked, too.
             return await with_pages(self.front.session, client, self.backend.server.name, ask)
         # What the server wants to know is between it and the client: both speak of it alike.
-        passed = self.front.passed_on
-        if (before := await passed.again(asked)) is not None:
-            params[STATE] = before.state
-        result = await client.request(
+        params.pop(STATE, None)
+        if self.before is not None and self.before.state is not None:
+            params[STATE] = self.before.state
+        return await client.request(
             asked.method,
             params,
             on_progress=heard,
             tool=tool,
             capabilities=_capabilities(asked),
+            is_there=lambda: self.call is None or self.call.task is None,
         )
-        return await passed.told(asked, before, result)
 
     @property
     def _may_be_task(self) -> bool:
@@ -345,16 +352,16 @@ class _Exchange:
                 return result if self._has_tasks else await to_its_end(client, result)
 
             try:
-                return await self._asked(exchange)
+                # Whoever fetches it as a task's has it as anybody of that era has it.
+                return self._told(await self._asked(exchange))
             except MCPError as error:
                 failures.append(error)
                 raise as_tool_error(error, server.name, "tools/call") from None
 
         limits, patience = session.config.limits, math.inf
         if self._may_be_task:
-            request.answer_ms = self.front.client.answer_ms(limits)
-            patience = min(limits.execute_timeout_ms, request.answer_ms) / 1000
-        call = calls.begin(
+            patience = tasks.PATIENCE
+        call = self.call = calls.begin(
             server.name,
             name,
             arguments,
@@ -368,7 +375,7 @@ class _Exchange:
                 if not self._may_be_task:
                     return await calls.complete(call, "request cancelled by the client")
                 request.can_go_on(lambda: calls.promote(call))
-                outcome = await calls.wait(call, patience)
+                outcome = await calls.wait(call, patience, request.move_on_after)
                 return tasks.created(outcome) if isinstance(outcome, Task) else outcome
         except ToolError:
             if failures:

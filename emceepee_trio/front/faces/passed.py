@@ -30,7 +30,7 @@ STATE, ANSWERS = "requestState", "inputResponses"
 
 
 @attrs.define(eq=False)
-class _Request:
+class Repeated:
     """Over all of its rounds."""
 
     said: bytes
@@ -43,8 +43,8 @@ class _Request:
 
 
 @attrs.frozen
-class _Round:
-    request: _Request
+class Round:
+    request: Repeated
     state: str | None
     """The server's own."""
 
@@ -53,10 +53,10 @@ class _Round:
 class PassedOn:
     """Of one session."""
 
-    _open: OrderedDict[str, _Round] = attrs.field(factory=OrderedDict, init=False)
+    _open: OrderedDict[str, Round] = attrs.field(factory=OrderedDict, init=False)
     """By the names that clients have; the oldest first."""
 
-    async def again(self, asked: Incoming) -> _Round | None:
+    async def again(self, asked: Incoming) -> Round | None:
         """The round that a request goes on with, if it is not new.
 
         Raises:
@@ -71,7 +71,7 @@ class PassedOn:
             raise MCPError(code=INVALID_PARAMS, message=f"no such {STATE}")
         return found
 
-    async def told(self, asked: Incoming, before: _Round | None, result: Result) -> Result:
+    async def told(self, asked: Incoming, before: Round | None, result: Result) -> Result:
         """The server's result, as its client gets it.
 
         Raises:
@@ -82,16 +82,16 @@ class PassedOn:
             if not (state is None or (isinstance(state, str) and len(state) <= MAX_STATE)):
                 said = f"the server's {STATE} is no string of at most {MAX_STATE} characters"
                 raise MCPError(code=INTERNAL_ERROR, message=said)
-            request = _Request(await _digest(asked)) if before is None else before.request
+            request = Repeated(await _digest(asked)) if before is None else before.request
             return {**result, STATE: self._name(request, state)}
         if before is not None:
             before.request.end(self._open)
         return result
 
-    def _name(self, request: _Request, state: str | None) -> str:
+    def _name(self, request: Repeated, state: str | None) -> str:
         name = secrets.token_hex(16)
         request.names.append(name)
-        self._open[name] = _Round(request, state)
+        self._open[name] = Round(request, state)
         if len(self._open) > MAX_PASSED:
             oldest, forgotten = self._open.popitem(last=False)
             forgotten.request.names.remove(oldest)
