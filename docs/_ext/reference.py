@@ -18,7 +18,7 @@ class Bound(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         self.env.note_reread()
         module, name = self.text.rsplit(".", 1)
-        is_setting = module in ("limits", "results")
+        is_setting = module in ("limits", "results", "native")
         where = (
             getattr(Config(), module) if is_setting else import_module(f"emceepee_trio.{module}")
         )
