@@ -16,7 +16,7 @@ from asgi_world import World, listening, open_world
 from emceepee_lines import open_pipes
 from emceepee_trio.config import parse
 from emceepee_trio.front.tasks import EXTENSION
-from fake_backends import demo
+from fake_backends import demo, raw
 from scripted import CAPABILITIES, ID, RESULTS, TOKEN, Play, scripted
 from served import serve
 
@@ -315,7 +315,7 @@ async def test_no_other_server_is_started() -> None:
 
 async def test_the_command_line_shows_one_here_and_on_a_daemon(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"mcpServers": {"one": demo()}}), "utf-8")
+    config.write_text(json.dumps({"mcpServers": {"one": demo(), "raw": raw()}}), "utf-8")
     with serve(tmp_path, "--config", str(config)) as daemon:
         here = ("--config", str(config))
         there = ("--connect", daemon.url, "--state-dir", str(tmp_path))
@@ -327,3 +327,11 @@ async def test_the_command_line_shows_one_here_and_on_a_daemon(tmp_path: Path) -
                 arguments = {"name": "echo", "arguments": {"text": "hi"}}
                 said = await lines.request(2, "tools/call", arguments)
                 assert said["result"]["content"] == [{"type": "text", "text": "hi"}]
+        async with open_pipes(tmp_path / "raw.log", "stdio", "--server", "raw", *here) as lines:
+            await lines.initialize()
+            count = {"name": "log_many", "arguments": {"n": 50}}
+            await lines.request(2, "tools/call", count)
+            # All of them before the answer, however slow the pipe is.
+            assert [m["params"]["data"] for m in lines.other if "params" in m] == [
+                {"n": n} for n in range(50)
+            ]

@@ -26,6 +26,7 @@ from mutants import Mutant
 from mutants.backend import BACKEND
 from mutants.finding import FINDING
 from mutants.front import FRONT
+from mutants.gateway import GATEWAY
 from mutants.native import NATIVE
 from mutants.peers import PEERS
 from mutants.relay import RELAY
@@ -38,6 +39,7 @@ from mutants.users import USERS
 ALL = (
     *(*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE),
     *RELAY,
+    *GATEWAY,
 )
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,114 @@
+"""Bugs of the view of one server, and of the protocol's tasks."""
+
+from __future__ import annotations
+
+from . import mutant
+
+_ONE = "front/test_one_server.py::"
+_TASKS = "front/test_tasks.py::"
+_FACE = "front/faces/one_server.py"
+_OF_TASKS = "front/tasks.py"
+
+GATEWAY = (
+    mutant(
+        "what one server denies is listed where it is alone",
+        _FACE,
+        "        return {**result, key: shown}\n",
+        "        return result\n",
+        f"{_ONE}test_what_is_denied_is_neither_listed_nor_called",
+    ),
+    mutant(
+        "what one server denies is called where it is alone",
+        _FACE,
+        "        if not self.backend.catalog.allows(name):\n",
+        "        if False:\n",
+        f"{_ONE}test_what_is_denied_is_neither_listed_nor_called",
+    ),
+    mutant(
+        "an answer overtakes what was said before it",
+        _FACE,
+        "                await news.sent()\n",
+        "                pass\n",
+        f"{_ONE}test_the_command_line_shows_one_here_and_on_a_daemon",
+    ),
+    mutant(
+        "progress of a server as it is goes out under a token that its client does not know",
+        _FACE,
+        '{**said, "progressToken": token}',
+        "dict(said)",
+        f"{_ONE}test_what_a_call_says_comes_before_its_answer_and_in_order",
+    ),
+    mutant(
+        "a modern client hears what no request of it wants logged",
+        _FACE,
+        "at_least(level)(entry.level)",
+        "True",
+        f"{_ONE}test_a_modern_client_hears_of_what_it_asked_for",
+    ),
+    mutant(
+        "a stream acknowledges what its server does not promise",
+        _FACE,
+        'wanted.get(each) is True and _says(promised, capability, "listChanged")',
+        "wanted.get(each) is True",
+        f"{_ONE}test_a_stream_says_what_it_will_deliver_and_delivers_that",
+    ),
+    mutant(
+        "a session of one server is one of any other",
+        "front/http.py",
+        '        if connection.front.face.server != server_of(scope["path"]):\n',
+        "        if False:\n",
+        f"{_ONE}test_a_server_that_there_is_not_is_refused_with_those_there_are",
+    ),
+    mutant(
+        "the last who follows a resource does not undo it",
+        "tools/common/following.py",
+        "            uri not in wanted.subscribed()\n            and backend.client",
+        "            False\n            and backend.client",
+        f"{_ONE}test_a_stream_says_what_it_will_deliver_and_delivers_that",
+    ),
+    mutant(
+        "an error of one era is told to a client of the other",
+        "model/protocol/eras.py",
+        "        if is_modern and code == NOT_FOUND:\n",
+        "        if not is_modern and code == NOT_FOUND:\n",
+        f"{_ONE}test_errors_are_those_of_the_server",
+    ),
+    mutant(
+        "a task is told as failed because its tool reports an error",
+        _OF_TASKS,
+        '        return said | {"result": call.slot.peek()}\n',
+        "        is_error = call.slot.peek().get('isError')\n"
+        '        return said | {"status": "failed" if is_error else said["status"]} | {\n'
+        '            "result": call.slot.peek()\n'
+        "        }\n",
+        f"{_TASKS}test_it_has_failed_only_for_an_error_of_the_protocol",
+    ),
+    mutant(
+        "who does not know tasks gets one",
+        _OF_TASKS,
+        "isinstance(extensions, Mapping) and EXTENSION in extensions",
+        "extensions is not asked",
+        f"{_TASKS}test_who_does_not_know_tasks_gets_none",
+    ),
+    mutant(
+        "an answer to a question of a task is taken although it does not fit",
+        _OF_TASKS,
+        "judged(question, response)",
+        "judged(question, response, as_it_is=True)",
+        f"{_TASKS}test_a_question_of_a_task_is_answered_with_an_update",
+    ),
+    mutant(
+        "tasks of the protocol are offered in the era that has others",
+        _OF_TASKS,
+        "    if is_modern:\n        extensions[EXTENSION]",
+        "    if True:\n        extensions[EXTENSION]",
+        f"{_TASKS}test_only_the_modern_era_has_it",
+    ),
+    mutant(
+        "a header may name another task",
+        "front/modern.py",
+        '            if about is None or about != (message.params or {}).get("taskId"):\n',
+        "            if False:\n",
+        f"{_TASKS}test_what_is_no_request_of_it_is_not_there",
+    ),
+)
