@@ -29,6 +29,7 @@ OWN = {
     "front/modern.py": {"serve": "of one request"},
     "front/handshake/readers.py": {"while_connected": "of one request"},
     "front/stdio.py": {"serve_stdio": "of the process", "_serve": "of its one connection"},
+    "tools/common/pages.py": {"_are_done": "of one call"},
     "tools/tasks.py": {"_settled": "of one request"},
 }
 """Nurseries that nobody else lives in: what fails there is to fail as a whole."""

@@ -90,7 +90,10 @@ async def _are_done(
         nursery.start_soon(until_over)
         with session.heard_by(heard):
             for page in pages:
-                answer = await session.ask(server, "elicitation", page, abandoned)
+                try:
+                    answer = await session.ask(server, "elicitation", page, abandoned)
+                except MCPError:  # nobody has answered, or nobody may any more
+                    break
                 if answer.get("action") != "accept":
                     break
             else:
