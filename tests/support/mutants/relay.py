@@ -7,6 +7,7 @@ from . import mutant
 _MACHINE = "races/test_relay_machine.py"
 _SESSION = "session/test_relay.py::"
 _HANDSHAKE = "front/asking/test_backchannel.py::"
+_PASSED = "front/faces/test_passed.py::"
 _MODERN = "front/asking/test_interrupted.py::"
 
 RELAY = (
@@ -100,5 +101,41 @@ RELAY = (
         "                self._patience.stop()\n",
         "                pass\n",
         f"{_MODERN}test_patience_runs_only_while_somebody_waits",
+    ),
+    mutant(
+        "the state of a modern server's round is good for another request",
+        "front/faces/passed.py",
+        " or found.request.said != said:\n",
+        ":\n",
+        f"{_PASSED}test_it_holds_for_the_request_alone_that_it_was_given_to",
+    ),
+    mutant(
+        "the state of a modern server's round outlives the result",
+        "front/faces/passed.py",
+        "            before.request.end(self._open)\n",
+        "            pass\n",
+        f"{_PASSED}test_it_may_come_again_until_there_is_a_result",
+    ),
+    mutant(
+        "what a modern server has sealed goes to its client",
+        "front/faces/passed.py",
+        "STATE: self._name(request, state)}",
+        'STATE: state or ""}',
+        f"{_PASSED}test_the_state_of_a_server_has_another_name_outside",
+    ),
+    mutant(
+        "a modern server is told that its client can all that we can",
+        "backend/connections/client.py",
+        "ours if capabilities is None else capabilities",
+        "ours",
+        "backend/connections/test_client.py"
+        "::test_a_modern_backend_is_asked_in_the_name_of_a_client_that_answers_for_itself",
+    ),
+    mutant(
+        "a client is sent away before it knows where to come again",
+        "front/handshake/stream.py",
+        "        if self.is_known:\n            self.known()\n",
+        "        self.known()\n",
+        "front/handshake/test_streams.py::test_a_pause_sends_its_reader_away_once_it_can_come_again",
     ),
 )
