@@ -10,8 +10,16 @@ import attrs
 import pytest
 import trio
 from mcp import Client
+from mcp.client.context import ClientRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import PromptReference
+from mcp_types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ElicitResult,
+    PromptReference,
+    TextContent,
+)
 
 from emceepee_trio.model.native.names import native_name
 from emceepee_trio.model.native.uris import native_uri
@@ -29,6 +37,10 @@ TOOLS: dict[str, Json] = {
     "test_error_handling": {},
     "test_tool_with_logging": {},
     "test_x_mcp_header": {"region": "söder"},
+    "test_elicitation": {"message": "Who?"},
+    "test_sampling": {"prompt": "What?"},
+    "test_input_required_result_elicitation": {},
+    "test_input_required_result_multi_round": {},
     "no_such_tool": {},
 }
 RESOURCES = ("test://static-text", "test://static-binary", "test://template/7/data", "test://none")
@@ -104,6 +116,17 @@ LISTS = {
 }
 
 
+async def filled_in(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    return ElicitResult(action="accept", content={"name": "Ada", "username": "ada"})
+
+
+async def sampled(
+    context: ClientRequestContext, params: CreateMessageRequestParams
+) -> CreateMessageResult:
+    said = TextContent(type="text", text="that")
+    return CreateMessageResult(role="assistant", content=said, model="m")
+
+
 async def tolerated(request: Awaitable[Any]) -> None:
     try:
         await request
@@ -142,7 +165,8 @@ async def use(client: Client, era: str, named: Named = Named()) -> None:
 
 async def tape_of(url: str, era: str, named: Named = Named()) -> list[tuple[str, Json]]:
     with trio.fail_after(GUARD):
-        async with taped(url, ERAS[era]) as (client, tape):
+        callbacks = {"elicitation_callback": filled_in, "sampling_callback": sampled}
+        async with taped(url, ERAS[era], **callbacks) as (client, tape):
             await use(client, era, named)
         return tape.lines
 
