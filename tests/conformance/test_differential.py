@@ -37,12 +37,15 @@ TOOLS: dict[str, Json] = {
     "test_error_handling": {},
     "test_tool_with_logging": {},
     "test_x_mcp_header": {"region": "söder"},
+    "no_such_tool": {},
+}
+ASKING: dict[str, Json] = {
     "test_elicitation": {"message": "Who?"},
     "test_sampling": {"prompt": "What?"},
     "test_input_required_result_elicitation": {},
     "test_input_required_result_multi_round": {},
-    "no_such_tool": {},
 }
+"""Natively what is asked is told beside the results, too."""
 RESOURCES = ("test://static-text", "test://static-binary", "test://template/7/data", "test://none")
 PROMPTS: dict[str, dict[str, str]] = {
     "test_simple_prompt": {},
@@ -117,7 +120,7 @@ LISTS = {
 
 
 async def filled_in(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-    return ElicitResult(action="accept", content={"name": "Ada", "username": "ada"})
+    return ElicitResult(action="accept", content={"name": "Ada", "color": "blue"})
 
 
 async def sampled(
@@ -144,7 +147,7 @@ async def use(client: Client, era: str, named: Named = Named()) -> None:
     await client.list_resources()
     await client.list_resource_templates()
     await client.list_prompts()
-    for tool, arguments in TOOLS.items():
+    for tool, arguments in (TOOLS if named.is_native else TOOLS | ASKING).items():
         if tool == "no_such_tool" and named.is_native:
             continue  # a call is one of execute_tool, whose errors are results
         await tolerated(client.call_tool(named.name(tool), arguments))
