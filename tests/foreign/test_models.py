@@ -15,13 +15,20 @@ import pytest
 from outside import CLAUDE_CODE, CODEX, GEMINI, Npm, install, shared
 from scripted_model import Json, Model, Step, scripted
 
-ENTRY = {"command": sys.executable, "args": ["-m", "emceepee_trio", "stdio", "--demo"]}
+ARGS = ["-m", "emceepee_trio", "stdio", "--demo"]
+
+
+def entry(home: Path, *more: str) -> Json:
+    """Ours, with the configuration that is there, if there is one."""
+    config = home / "emceepee.json"
+    args = [*ARGS, "--config", str(config)] if config.exists() else ARGS
+    return {"command": sys.executable, "args": [*args, *more]}
 
 
 def claude_code(npm: Npm, home: Path, model: Model) -> None:
     """It has `ANTHROPIC_BASE_URL` for those with a proxy of their own."""
     servers = home / "servers.json"
-    servers.write_text(json.dumps({"mcpServers": {"emceepee": ENTRY}}), "utf-8")
+    servers.write_text(json.dumps({"mcpServers": {"emceepee": entry(home)}}), "utf-8")
     npm.run(
         [
             # What its own script of installation would put in the place of this is not run.
@@ -37,12 +44,13 @@ def claude_code(npm: Npm, home: Path, model: Model) -> None:
 
 
 def codex(npm: Npm, home: Path, model: Model) -> None:
-    words = ", ".join(map(json.dumps, [*ENTRY["args"], "--state-dir", str(home)]))
+    ours = entry(home, "--state-dir", str(home))
+    words = ", ".join(map(json.dumps, ours["args"]))
     (home / "config.toml").write_text(
         'model = "scripted"\nmodel_provider = "scripted"\napproval_policy = "never"\n'
         f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{model.url}/v1"\n'
         'wire_api = "responses"\n'
-        f"[mcp_servers.emceepee]\ncommand = {json.dumps(ENTRY['command'])}\nargs = [{words}]\n"
+        f"[mcp_servers.emceepee]\ncommand = {json.dumps(ours['command'])}\nargs = [{words}]\n"
         "required = true\n",
         "utf-8",
     )
@@ -58,7 +66,7 @@ def codex(npm: Npm, home: Path, model: Model) -> None:
 
 def gemini(npm: Npm, home: Path, model: Model) -> None:
     settings: Json = {
-        "mcpServers": {"emceepee": ENTRY | {"trust": True}},
+        "mcpServers": {"emceepee": entry(home) | {"trust": True}},
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"disableAutoUpdate": True},
@@ -151,9 +159,22 @@ def test_what_happens_is_told_beside_a_structured_answer(
     assert "".join([*sums, last]).count("timer_expired") == 1
 
 
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_a_client_with_a_dialog_of_its_own_is_asked(
+    clients: Npm, name: str, tmp_path: Path
+) -> None:
+    """Without a person before it, it refuses at once."""
+    with scripted(*KINDS[name].script(demo("ask_name"))) as model:
+        KINDS[name].run(clients, tmp_path, model)
+    assert re.search("You (declined|cancelled)", model.results[0])
+    assert "Promoted" not in model.results[0]
+
+
 def test_a_question_is_seen_answered_and_its_result_fetched(
     clients: Npm, kind: Kind, tmp_path: Path
 ) -> None:
+    only_tools = {"mcpServers": {}, "relay": {"elicitation": "tools"}}
+    (tmp_path / "emceepee.json").write_text(json.dumps(only_tools), "utf-8")
     steps = kind.script(
         demo("ask_name"),
         lambda results: (
