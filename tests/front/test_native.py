@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,19 @@ async def test_a_slow_call_becomes_a_task(era: Era, tmp_path: Path) -> None:
         file.touch()
         done = await native.call("get_task_result", task_id=task, timeout_ms=60_000)
         assert "the file is there" in done["content"][0]["text"]
+
+
+async def test_a_question_that_no_client_can_take_is_answered_by_tool(era: Era) -> None:
+    async with natively(era, {"raw": raw()}) as native:
+        said, shown, *_ = (await native.call("raw__string_id_question"))["content"]
+        assert "answer with respond_to_elicitation" in said["text"]
+        found = re.search(r"server raw asks \((\w+)\)", said["text"])
+        assert found
+        given = {"request_id": found[1], "action": "accept"}
+        await native.call("respond_to_elicitation", **given, content={"name": "Ada"})
+        task = json.loads(shown["text"])["proxy_task"]["task_id"]
+        done = await native.call("get_task_result", task_id=task, timeout_ms=60_000)
+        assert "Ada" in done["content"][0]["text"]
 
 
 async def test_allowed_tools_hold(era: Era) -> None:
