@@ -84,6 +84,7 @@ from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
 from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
+from emceepee_trio.session.reissues import Reissues
 from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
 from emceepee_trio.tools import code
 from emceepee_trio.tools.common import asking, following, listing, pages
@@ -570,6 +571,20 @@ async def results_bytes(here: Here) -> None:
         old, new = await finished(there, 2)
         await there.refused("get_task_result", "limits.results_bytes", task_id=old)
         assert (await there.call("get_task_result", task_id=new)).result["x"]
+
+
+@tries("config.bounds.MAX_LEFT")
+async def left_calls(here: Here) -> None:
+    abandoned: list[Any] = []
+    async with trio.open_nursery() as nursery:
+        own = Reissues(nursery, lambda call, _: abandoned.append(call), 30_000)
+        for n in range(bounds.MAX_LEFT + 1):
+            call = cast(Any, SimpleNamespace(id=str(n), args={"n": n}, task=None))
+            own.end(own.begin(("execute_tool", "s", "t"), call), is_written=False)
+        assert [each.id for each in abandoned] == ["0"]
+        assert await own.join(("execute_tool", "s", "t"), {"n": 0}) is None
+        assert await own.join(("execute_tool", "s", "t"), {"n": 1}) is not None
+        nursery.cancel_scope.cancel("seen")
 
 
 @tries("config.bounds.MAX_TIMERS", "session.timers.ENDED")

@@ -147,6 +147,9 @@ MAX_ROOTS_BYTES = 256 * KIB
 MAX_SCRIPTS = 8
 """Scripts of a session that run; more of them wait for their turn."""
 
+MAX_LEFT = 100
+"""Calls of a session that wait for a lost request to be sent again."""
+
 MAX_SUBSCRIPTIONS = 1000
 """Resources of one server that a session follows, and asks for again of each new connection."""
 

@@ -194,6 +194,14 @@ class Server:
     call_timeout_ms: Annotated[
         int | None, Bounds(100, DAY), Doc("A hard end of every call, promoted or not.")
     ] = None
+    reissue: Annotated[
+        Literal["join", "run"],
+        Doc(
+            "What becomes of a call that a client of the modern era sends again, since it has lost "
+            "the stream of the first: it waits for that one, or is one more. See "
+            "``limits.reissue_ms``."
+        ),
+    ] = "join"
     restart: Annotated[Retry, Doc("When a command ends or fails: see `restart`_.")] = attrs.field(
         factory=Retry
     )

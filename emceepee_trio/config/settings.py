@@ -89,6 +89,14 @@ class Limits:
             "to be more patient."
         ),
     ] = 45 * SECOND
+    reissue_ms: Annotated[
+        int,
+        Bounds(0, 10 * MINUTE),
+        Doc(
+            "How long a call goes on whose client has lost the stream of its answer, in the modern "
+            "era, so that it can be sent again and joined; 0: it is cancelled at once."
+        ),
+    ] = 30 * SECOND
     list_patience_ms: Annotated[
         int, Bounds(0, 5 * MINUTE), Doc("How long lists wait for servers that connect.")
     ] = 5 * SECOND

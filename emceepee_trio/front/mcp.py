@@ -162,10 +162,15 @@ class Front:
     def client_is_gone(self) -> None:
         """Nothing of what is under way will be read."""
         for entry in self._in_flight.values():
+            entry.request.is_cut_off = not entry.cancelled  # who has cancelled it does not come
             entry.cancelled = True
 
+    def request_of(self, request_id: RequestId) -> Request:
+        """Of one that was shown and is not answered."""
+        return self._in_flight[coerce_request_id(request_id)].request
+
     def _new_entry(self) -> InFlight:
-        return InFlight(Request(self.session, self.manager))
+        return InFlight(Request(self.session, self.manager, may_resend=self.may_resend))
 
     async def answer(
         self, context: ServerRequestContext[Any, Any], call_next: CallNext

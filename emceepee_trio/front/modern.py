@@ -102,6 +102,8 @@ class _Exchange:
     message_metadata: None = attrs.field(default=None, init=False)
     can_send_request: bool = attrs.field(default=False, init=False)
     cancel_requested: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    is_written: bool = attrs.field(default=False, init=False)
+    """The transport has the answer."""
     _delivery: Delivery | None = attrs.field(default=None, init=False)
 
     async def send_raw_request(
@@ -230,6 +232,7 @@ class Modern:
         front.send, front.passed_on = exchange.send, workspace.passed_on
         front.may_resend = True
         front.observe(message)
+        request = front.request_of(message.id)
         connection = Connection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities
         )
@@ -281,6 +284,8 @@ class Modern:
                     nursery.cancel_scope.cancel("answered")
             finally:
                 exchange.settle(is_told=False)
+                if request.on_end is not None:
+                    request.on_end(exchange.is_written)
 
     def _forget(self, session_id: str) -> None:
         del self._workspaces[session_id]
@@ -336,6 +341,7 @@ async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) 
     await trio.lowlevel.checkpoint_if_cancelled()
     # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
     exchange.settle(is_told=True)
+    exchange.is_written = True
     with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
         await write()
 

@@ -152,11 +152,12 @@ class Calls:
         move_on_after: Callable[
             [float], AbstractContextManager[trio.CancelScope]
         ] = trio.move_on_after,
+        stays: Callable[[], bool] = lambda: False,
     ) -> Result | Task:
         """What a request does: the result, or the task that the call has become.
 
         A question ends the wait, because it is the one who waits that has to answer; unless its
-        client is asked itself meanwhile.
+        client is asked itself meanwhile. Who is cancelled cancels the call, unless that *stays*.
 
         Raises:
             ToolError: the call failed, or may not become a task.
@@ -167,8 +168,8 @@ class Calls:
                     await call.news.wait()
         except trio.Cancelled:
             # promote() may have been first: then the client has only stopped waiting.
-            if call.task is None:
-                self._abandon(call, "request cancelled by the client")
+            if call.task is None and not stays():
+                self.abandon(call, "request cancelled by the client")
             raise
         # No checkpoint from here on: returned or promoted, never both.
         if call.task is None and not call.slot.is_settled:
@@ -188,7 +189,7 @@ class Calls:
         try:
             await call.slot.wait()
         except trio.Cancelled:
-            self._abandon(call, why)
+            self.abandon(call, why)
             raise
         return call.slot.peek()
 
@@ -243,7 +244,7 @@ class Calls:
         try:
             self._room_for_task()
         except LimitReached:
-            self._abandon(call, "too many working tasks")
+            self.abandon(call, "too many working tasks")
             raise
         call.state = step(CALL, call.state, CallState.PROMOTED)
         self._in_flight.remove(call.id)
@@ -369,7 +370,7 @@ class Calls:
             call.slot.set(outcome)
         call.tell()
         for made in tuple(call.makes):
-            self._abandon(made, "its script has ended")
+            self.abandon(made, "its script has ended")
         if call.task is not None:
             self._finish(call, call.task, fate, outcome)
         elif fate is TaskState.CANCELLED:
@@ -445,7 +446,8 @@ class Calls:
         del self._calls[task_id]
         self.journal.note(facts.ResultEvicted, self.session_id, task_id)
 
-    def _abandon(self, call: Call, reason: str) -> None:
+    def abandon(self, call: Call, reason: str) -> None:
+        """Nobody wants it any more: it is cancelled, if it is not over."""
         if self._settle(call, TaskState.CANCELLED, ExecutionFailed(f"cancelled: {reason}")):
             call.scope.cancel(reason)
 

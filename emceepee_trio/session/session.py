@@ -31,11 +31,13 @@ from ..model.events import Happening, Json
 from ..model.text.redact import label
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
+from ..waits.sweeper import Sweeper
 from .buffers import Buffers, LogEntry, NotificationEntry
 from .calls import Calls
 from .events import Events
 from .kept import ResultFolders
 from .questions import Questions
+from .reissues import Reissues
 from .relay import Askers
 from .results import Results
 from .servers.index import SessionIndex
@@ -43,7 +45,6 @@ from .servers.ledger import Ledger
 from .servers.planned import Planned
 from .servers.registry import not_found
 from .servers.roots import Choice, ToldRoots
-from .sweeper import Sweeper
 from .timers import Timers
 
 WORK_ENDS = (
@@ -95,6 +96,7 @@ class Session:
     relay: Askers = attrs.field(init=False)
     timers: Timers = attrs.field(init=False)
     buffers: Buffers = attrs.field(init=False)
+    reissues: Reissues = attrs.field(init=False)
     results: Results = attrs.field(init=False)
     sweeper: Sweeper = attrs.field(factory=Sweeper, init=False)
     planned: Planned = attrs.field(factory=Planned, init=False)
@@ -174,6 +176,7 @@ class Session:
             self.folders.new(),
             self.folders.is_local,
         )
+        self.reissues = Reissues(self.inner, self.calls.abandon, limits.reissue_ms)
         self.sweeper.keepers = (self.events, self.calls, self.results)
         if self.draining.is_set():
             self.events.triggers.close()

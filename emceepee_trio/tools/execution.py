@@ -28,6 +28,7 @@ from ..model.json.problems import did_you_mean
 from ..model.protocol.eras import params_for
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
+from ..session.reissues import see_losses
 from .common.asking import as_tool_error, asks, is_asked
 from .common.deliveries import references
 from .common.pages import with_pages
@@ -89,7 +90,10 @@ async def execute(
     ttl_ms = limits.task_ttl_ms if asked.ttl_ms is None else asked.ttl_ms
     wait_ms = min(timeout_ms, request.answer_ms)
     hard_ms = backend.server.call_timeout_ms
-    call = session.calls.begin(
+    what = ("call_read" if only_reads else "execute_tool", asked.server, asked.tool)
+    joins = request.may_resend and backend.server.reissue == "join" and limits.reissue_ms > 0
+    joined = await session.reissues.join(what, asked.args) if joins else None
+    call = joined or session.calls.begin(
         asked.server,
         asked.tool,
         asked.args,
@@ -101,6 +105,12 @@ async def execute(
     )
     if request.within is not None:
         return Reply(await session.calls.complete(call))
+    if joins:
+        waiting = session.reissues.begin(what, call)
+        request.on_end = lambda is_written: session.reissues.end(waiting, is_written=is_written)
+    if joined is not None:
+        # Its outcome may be here already, and this stream be lost as well.
+        await see_losses()
     if request.on_progress is not None:
         call.listeners.append(request.on_progress)
     if timeout_ms == 0:
@@ -110,7 +120,9 @@ async def execute(
     request.can_go_on(lambda: session.calls.promote(call))
     try:
         with request.waiting(call):
-            outcome = await session.calls.wait(call, wait_ms / 1000, request.move_on_after)
+            outcome = await session.calls.wait(
+                call, wait_ms / 1000, request.move_on_after, lambda: joins and request.is_cut_off
+            )
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):

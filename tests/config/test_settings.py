@@ -38,6 +38,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "execute_timeout_ms": 120_000,
             "await_timeout_ms": 30_000,
             "answer_ms": 45_000,
+            "reissue_ms": 30_000,
             "list_patience_ms": 5000,
             "calls_bytes": 64 * mib,
             "tasks": 100,
@@ -91,6 +92,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "era": "auto",
         "connect_timeout_ms": 30_000,
         "call_timeout_ms": None,
+        "reissue": "join",
         "restart": {
             "enabled": True,
             "max_attempts": 5,

@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from asgi_client import MODERN, Exchange, modern_headers, request, stamp
 from asgi_world import open_world
-from emceepee_trio.config import Config, Server
+from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.web.wire import KEEP_ALIVE_EVERY
 from fake_backends import Journal, raw
 
@@ -225,7 +225,7 @@ async def test_closing_the_response_cancels_the_call(tmp_path: Path) -> None:
     server = Server(name="raw", **raw(*journal.flags))
     args: dict[str, Any] = {"server": "raw", "tool": "slow", "args": {}}
     with trio.fail_after(60):
-        async with open_world(Config(servers=(server,))) as world:
+        async with open_world(Config(servers=(server,), limits=Limits(reissue_ms=0))) as world:
             client = world.client()
             exchange = client.modern_tool("execute_tool", **args)
             await journal.wait_for_marker("slow started")

@@ -19,8 +19,8 @@ from emceepee_trio.model.ids import Ids
 from emceepee_trio.model.wire import event_type
 from emceepee_trio.session.call import Call
 from emceepee_trio.session.calls import Calls
-from emceepee_trio.session.sweeper import Sweeper
 from emceepee_trio.waits.slot import Slot
+from emceepee_trio.waits.sweeper import Sweeper
 from orders import take_order
 
 T = TypeVar("T")

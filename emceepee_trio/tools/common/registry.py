@@ -50,6 +50,12 @@ class Request:
     """Hands a backend's progress on to a client that asked for it."""
     answer_ms: int = MAX_EXECUTE_TIMEOUT_MS
     """Nothing is waited for longer: from then on its client may not read the answer any more."""
+    may_resend: bool = False
+    """Its client sends it again, as another one, if it loses the stream of its answer."""
+    is_cut_off: bool = False
+    """It has lost its client, which may only have lost the stream, and send it again."""
+    on_end: Callable[[bool], None] | None = None
+    """Told whether its answer was written."""
     gave_up: bool = False
     """The client has stopped waiting for an answer."""
     within: Call | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from . import mutant
 
+_REISSUES = "front/test_reissues.py::"
+
 SESSION = (
     # Slots and feeds
     mutant(
@@ -130,9 +132,37 @@ SESSION = (
     mutant(
         "a call goes on although its request is cancelled",
         "session/calls.py",
-        '                self._abandon(call, "request cancelled by the client")\n',
+        '                self.abandon(call, "request cancelled by the client")\n',
         "                pass\n",
         "session/test_calls.py::test_a_call_whose_request_is_cancelled_is_cancelled",
+    ),
+    mutant(
+        "a call that is sent again runs again",
+        "session/reissues.py",
+        "                if asked.is_left:\n",
+        "                if asked.call.slot.is_settled:\n",
+        f"{_REISSUES}test_a_call_that_is_sent_again_joins_the_first",
+    ),
+    mutant(
+        "a call joins one that was answered",
+        "session/reissues.py",
+        "        if is_written or self.nursery.cancel_scope.cancel_called:\n",
+        "        if self.nursery.cancel_scope.cancel_called:\n",
+        f"{_REISSUES}test_a_call_that_is_sent_again_joins_the_first",
+    ),
+    mutant(
+        "a call joins one whose arguments only Python takes for the same",
+        "session/reissues.py",
+        "mine == args and _spelled(mine) == _spelled(args)\n",
+        "mine == args\n",
+        f"{_REISSUES}test_another_call_is_another",
+    ),
+    mutant(
+        "a call goes on although nobody sends it again",
+        "session/reissues.py",
+        '            self.abandon(asked.call, "request cancelled by the client")\n',
+        "            pass\n",
+        f"{_REISSUES}test_who_does_not_come_again_has_cancelled_it",
     ),
     mutant(
         "a call stays in memory when it has been answered",
@@ -355,10 +385,10 @@ SESSION = (
     ),
     mutant(
         "what is due sooner does not wake the sweeper",
-        "session/sweeper.py",
+        "waits/sweeper.py",
         "        if due < self._due:\n            self._sooner.set()\n",
         "        pass\n",
-        "session/test_sweeper.py::test_what_is_due_sooner_wakes_it",
+        "waits/test_sweeper.py::test_what_is_due_sooner_wakes_it",
     ),
     # Sessions
     mutant(

@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 import trio
 
-from ..waits.firewall import PAUSES, Firewall
+from .firewall import PAUSES, Firewall
 
 
 class Sweepable(Protocol):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from emceepee_trio.session.sweeper import Sweeper
+from emceepee_trio.waits.sweeper import Sweeper
 
 
 @attrs.define(eq=False)
