@@ -172,6 +172,7 @@ async def test_it_has_failed_only_for_an_error_of_the_protocol() -> None:
         (call,) = session.calls.under_way("bad")
         assert call.id == task["taskId"]
         await tasking_.ask("tasks/cancel", taskId=task["taskId"])
+        tasking_.can = {}  # then its answer is waited for
         tasking_.play.instead["tools/call"] = [error(code=-32050, message="no", data=[1])]
         answer = await tasking_.open("tools/call", name="x", arguments={}).answer()
         assert answer["error"] == {"code": -32050, "message": "no", "data": [1]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ from ...backend.connections.callbacks import Params, working_for
 from ...backend.connections.client import Client, Negotiated
 from ...backend.connections.tasks import call_as_task, has_tasks, must_be_task, to_its_end
 from ...backend.connections.witness import NotRun, Unanswered
-from ...config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
 from ...errors import LimitReached, NotFound, ServerNotFound, ToolError
 from ...model.protocol.eras import (
     LOG_LEVEL,
@@ -40,7 +39,6 @@ from ...model.protocol.eras import (
     capabilities_for,
     code_for,
     meta_of,
-    notice_for,
     params_for,
     result_for,
 )
@@ -48,13 +46,14 @@ from ...session.buffers import LEVELS, LogEntry, at_least
 from ...session.call import Call, Task
 from ...session.session import Session
 from ...tools.common.asking import as_tool_error
-from ...tools.common.following import followed, subscribe, unsubscribe
+from ...tools.common.following import subscribe, unsubscribe
 from ...tools.common.pages import with_pages
 from ...waits.firewall import Firewall, begin, begin_lasting
 from .. import tasks
 from ..asking.interrupted import continued
 from ..news import Following, News, log_params
 from .face import Incoming, Result, extensions_of
+from .listening import listen
 from .passed import STATE, Round
 
 if TYPE_CHECKING:
@@ -62,12 +61,9 @@ if TYPE_CHECKING:
 
 LISTS: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
 
-CHANGES = {
-    "toolsListChanged": ("tools", "notifications/tools/list_changed"),
-    "promptsListChanged": ("prompts", "notifications/prompts/list_changed"),
-    "resourcesListChanged": ("resources", "notifications/resources/list_changed"),
-}
-"""What a stream may ask for: the capability that promises it, and how it is told."""
+HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+MODERN_ONLY = ("subscriptions/listen",)
+
 INTERRUPTED = ("tools/call", "prompts/get", "resources/read")
 """Requests that a question may interrupt."""
 UPDATED = "notifications/resources/updated"
@@ -182,7 +178,10 @@ class _Exchange:
             return said
         match self.asked.method:
             case "subscriptions/listen":
-                return await self._listen()
+                if self.backend.agreed is None:
+                    await _connected(self.backend)
+                promised = self._agreed.capabilities
+                return self._told(await listen(self.front, self.asked, self.backend, promised))
             case "resources/subscribe":
                 await subscribe(self.asked.entry.request, self.backend, self._uri())
                 return {}
@@ -440,62 +439,7 @@ class _Exchange:
                 yield news
                 nursery.cancel_scope.cancel("answered")
 
-    async def _listen(self) -> Result:
-        """Acknowledge what is delivered, first of all; at drain a cancellation, and the result."""
-        front, asked = self.front, self.asked
-        filters = asked.params.get("notifications")
-        wanted: Mapping[str, Any] = filters if isinstance(filters, Mapping) else {}
-        if self.backend.agreed is None:
-            await _connected(self.backend)
-        promised = self._agreed.capabilities
-        honoured: Result = {
-            each: True
-            for each, (capability, _) in CHANGES.items()
-            if wanted.get(each) is True and _says(promised, capability, "listChanged")
-        }
-        methods = {CHANGES[each][1] for each in honoured}
-        uris: list[str] = []
-        news = News(front.send)
-
-        def heard(server: str, method: str, params: Params | None) -> None:
-            if server != self.backend.server.name:
-                return
-            uri = (params or {}).get("uri")
-            is_followed = method == UPDATED and isinstance(uri, str) and uri.startswith(tuple(uris))
-            if method in methods or is_followed:
-                news.tell(method, notice_for(params, asked.id), asked.id)
-
-        async with AsyncExitStack() as stack:
-            stack.enter_context(front.session.wait_in(MAX_WAITERS))
-            stack.enter_context(front.session.heard_by(heard))
-            for uri in self._to_follow(wanted):
-                try:
-                    await stack.enter_async_context(
-                        followed(asked.entry.request, self.backend, uri)
-                    )
-                except ToolError:
-                    continue  # which the acknowledgement says by not naming it
-                uris.append(uri)
-            if uris:
-                honoured["resourceSubscriptions"] = list(uris)
-            of_tasks = await stack.enter_async_context(tasks.followed(front, asked, news))
-            said = await news.listen(front.draining, asked.id, honoured | of_tasks)
-        return self._told(said)
-
-    def _to_follow(self, wanted: Mapping[str, Any]) -> list[str]:
-        uris = wanted.get("resourceSubscriptions")
-        if not isinstance(uris, list) or not _says(
-            self._agreed.capabilities, "resources", "subscribe"
-        ):
-            return []
-        return list(dict.fromkeys(map(str, uris)))[:MAX_SUBSCRIPTIONS]
-
 
 def _capabilities(asked: Incoming) -> Mapping[str, Any]:
     said = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
     return said if isinstance(said, Mapping) else {}
-
-
-def _says(capabilities: Mapping[str, Any], name: str, what: str) -> bool:
-    promised = capabilities.get(name)
-    return isinstance(promised, Mapping) and promised.get(what) is True

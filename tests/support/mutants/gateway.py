@@ -47,7 +47,7 @@ GATEWAY = (
     ),
     mutant(
         "a stream acknowledges what its server does not promise",
-        _FACE,
+        "front/faces/listening.py",
         'wanted.get(each) is True and _says(promised, capability, "listChanged")',
         "wanted.get(each) is True",
         f"{_ONE}test_a_stream_says_what_it_will_deliver_and_delivers_that",
