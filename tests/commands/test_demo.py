@@ -36,6 +36,7 @@ def test_the_tour_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.once
 def test_nothing_is_cut_off_in_full() -> None:
     told = run("demo", "--full")
     assert told.returncode == 0
@@ -43,6 +44,7 @@ def test_nothing_is_cut_off_in_full() -> None:
     assert '"inputSchema"' in told.stdout
 
 
+@pytest.mark.once
 def test_what_its_user_has_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "emceepee").mkdir()
     (tmp_path / "emceepee" / "config.json").write_text("nonsense")
@@ -50,6 +52,7 @@ def test_what_its_user_has_is_left_alone(tmp_path: Path) -> None:
     assert (told.returncode, told.stderr) == (0, "")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_tour_that_is_broken_off_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(

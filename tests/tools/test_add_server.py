@@ -91,7 +91,7 @@ async def test_a_server_may_be_kept_although_it_failed(connect: Open, journal: J
     ready = journal.path.parent / "ready"
     retry = {"base_delay_ms": 10, "max_delay_ms": 10, "max_attempts": None}
     async with connect() as emceepee:
-        server = raw("--start-when", ready) | {"connect_timeout_ms": 400, "restart": retry}
+        server = raw("--start-when", ready) | {"connect_timeout_ms": 1000, "restart": retry}
         said = await emceepee.says("add_server", name="new", **server, keep_on_failure=True)
         assert said == {
             "server": "new",

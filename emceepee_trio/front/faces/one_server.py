@@ -61,12 +61,8 @@ if TYPE_CHECKING:
 
 LISTS: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
 
-HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
-MODERN_ONLY = ("subscriptions/listen",)
-
 INTERRUPTED = ("tools/call", "prompts/get", "resources/read")
 """Requests that a question may interrupt."""
-UPDATED = "notifications/resources/updated"
 HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 MODERN_ONLY = ("subscriptions/listen",)
 

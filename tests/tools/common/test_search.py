@@ -15,7 +15,9 @@ from emceepee_trio.tools.common.search import EFFORT, NAME, Search
 
 
 class Stand:
-    """In for a session, which is only told from others."""
+    """In for a session, of which patterns are matched one after the other."""
+
+    matching = trio.Lock()
 
 
 SESSION = cast(Any, Stand())
