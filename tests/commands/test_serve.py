@@ -159,6 +159,7 @@ def test_who_has_no_token_is_told_where_it_is(daemon: Serving) -> None:
     assert f"it is in {path}" in refused.json()["error"]["message"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("client", ["claude-code", "codex", "vscode", "json"])
 def test_one_entry_alone_is_printed_for_a_client(client: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret-s3cret-s3cret\n")
@@ -177,6 +178,7 @@ def test_one_entry_alone_is_printed_for_a_client(client: str, tmp_path: Path) ->
             assert words[:4] == [client.partition("-")[0], "mcp", "add", *words[3:4]]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("shown", "url"),
     [

@@ -20,6 +20,8 @@ from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from fake_backends import raw
 from full_pipe import Pipe, full_pipe
 
+pytestmark = pytest.mark.once
+
 FLOOD = 3000
 
 

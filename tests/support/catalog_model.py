@@ -27,18 +27,17 @@ PATIENCE = 5
 """Seconds that a list over all servers waits for one of them."""
 ALLOWED = "ok-*"
 
-REQUEST = cast(
-    Request,
-    SimpleNamespace(
-        session=SimpleNamespace(
+REQUEST = Request(
+    cast(
+        Any,
+        SimpleNamespace(
             id="a session",
             config=Config(limits=attrs.evolve(Limits(), list_patience_ms=PATIENCE * 1000)),
             planned=Planned(),
         ),
-        on_progress=None,
-        waits_for=lambda backend: None,
-        answer_ms=Limits().answer_ms,
     ),
+    cast(Any, None),  # of the sessions, of which there is this one
+    answer_ms=Limits().answer_ms,
 )
 METHODS: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
 
