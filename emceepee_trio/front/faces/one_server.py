@@ -209,6 +209,12 @@ class _Exchange:
         assert agreed is not None  # it has answered
         return agreed
 
+    @property
+    def _is_modern(self) -> bool:
+        """Whether the server is, as far as that is known."""
+        agreed = self.backend.agreed or self.backend.knowledge.negotiated
+        return agreed is not None and agreed.is_modern
+
     def _uri(self) -> str:
         uri = self.asked.params.get("uri")
         if not isinstance(uri, str):
@@ -244,7 +250,10 @@ class _Exchange:
         if self.asked.method == "tools/call":
             return await self._call(news)
         name = LISTS.get(self.asked.method)
-        if name is not None and (known := self.backend.remembered(name)) is not None:
+        # How long a list holds is a modern server's to say, to who hears it.
+        is_told_whole = self.asked.is_modern and self._is_modern
+        known = None if name is None or is_told_whole else self.backend.remembered(name)
+        if name is not None and known is not None:
             # A server that nobody has needed yet need not start for it.
             if self.backend.server.transport != "stdio":
                 self.front.stream(self.asked.id, "begins")  # as most of them do
