@@ -10,6 +10,7 @@ import attrs
 
 from ..backend.backend import Backend
 from ..backend.catalogue.catalog import name_of
+from ..backend.children.footprint import footprints
 from ..config import ConfigError, Server, server_from_arguments
 from ..config.bounds import (
     MAX_CAPABILITIES,
@@ -190,6 +191,9 @@ async def get_server_status(request: Request, asked: OfServer) -> Reply:
     said |= pending
     if (process := process_json(backend)) is not None:
         said["process"] = process
+    if backend.process is not None:
+        for footprint in (await footprints([backend.process.pid])).values():
+            said["process"] |= footprint.to_json()
     said["told"] = session.ledger.of(name).to_json()
     said["stderr_tail"] = session.buffers.tail(name, "stderr", STDERR_TAIL)
     return attrs.evolve(json_reply(said), full=full)

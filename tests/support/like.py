@@ -42,3 +42,5 @@ class Between:
 ULID = Like("[0-9A-HJKMNP-TV-Z]{26}")
 TIMESTAMP = Like(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 PID = Between(2)
+FOOTPRINT = {"processes": Between(1), "resident_bytes": Between(1)}
+"""Of a program that runs."""

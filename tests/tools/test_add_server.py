@@ -10,7 +10,7 @@ from typing import Any
 
 from emceepee_client import Emceepee, Open, is_running
 from fake_backends import HERE, Journal, demo, raw
-from like import PID, Between, Like
+from like import FOOTPRINT, PID, Between, Like
 
 SCRIPT = str(HERE / "raw_server.py")
 
@@ -382,5 +382,5 @@ async def test_a_call_may_wait_for_a_server_that_is_being_added(connect: Open) -
         said = await emceepee.says("add_server", name="slow", **raw("--slow-start", 0.3))
         assert said["status"] == "connected"
         status = await emceepee.status("slow")
-        assert status["process"] == {"pid": PID, "started_at": Like(".*Z")}
+        assert status["process"] == {"pid": PID, "started_at": Like(".*Z"), **FOOTPRINT}
         assert status["server"]["working_tasks"] == Between(0, 0)
