@@ -65,6 +65,8 @@ class Question:
     """Wakes who waits for those."""
     is_relayed: bool = attrs.field(default=False, init=False)
     """The client itself has been asked, and has not refused."""
+    withdraw: Callable[[], object] = attrs.field(default=lambda: None, init=False)
+    """Tells who is asked that it is over. Called as it is closed: nobody hears sooner of that."""
     slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
 
     @property
@@ -292,6 +294,7 @@ class Questions:
                 why,
                 round((trio.current_time() - question.asked_at) * 1000),
             )
+            question.withdraw()
         return settled
 
     def tell(self, question: Question, *, in_full: bool) -> Callable[[], None] | None:

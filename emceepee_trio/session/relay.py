@@ -16,10 +16,10 @@ connection that can. Who is heard at once comes before who is not. Only one is a
 can is judged anew for each question. What nobody can take now is put to who offers itself later, as
 long as it is open.
 
-One that is asked elsewhere stays answerable by tool. Its slot decides which answer counts; whoever
-asks is cancelled once the question is over, and that is when it tells its client. One that its
-client refuses is for the tools alone, and told again as such. Knows no protocol but the names of
-capabilities.
+One that is asked elsewhere stays answerable by tool. Its slot decides which answer counts; as it is
+closed, its client is told (`withdraw`), before its server has what may come to an answer. One that
+its client refuses is for the tools alone, and told again as such. Knows no protocol but the names
+of capabilities.
 """
 
 from __future__ import annotations
@@ -60,12 +60,16 @@ class Asker(Protocol):
         ...
 
     async def ask(self, question: Question) -> dict[str, Any]:
-        """The client's answer as it came. Cancelled when the question is over, to tell the client.
+        """The client's answer as it came. Cancelled when the question is over.
 
         Raises:
             CannotBeAsked: nobody is there any more.
             MCPError: the client has answered with an error.
         """
+        ...
+
+    def withdraw(self, question: Question) -> None:
+        """It is over: tell the client now, if it has it; who still asks it is cancelled."""
         ...
 
 
@@ -107,7 +111,13 @@ class _Open:
     questions: Questions
     asking: trio.CancelScope | None = None
     """Of who has put it to a client."""
+    asker: Asker | None = None
+    """Who that is."""
     is_refused: bool = False
+
+    def withdraw(self) -> None:
+        if self.asker is not None:
+            self.asker.withdraw(self.question)
 
 
 @attrs.define(eq=False)
@@ -160,6 +170,7 @@ class Askers:
     def during(self, question: Question, questions: Questions) -> Generator[None]:
         """While a question is open: it is with whom it could be put to, if there is somebody."""
         one = self._open[question.id] = _Open(question, questions)
+        question.withdraw = one.withdraw
         self._put(one)
         try:
             yield
@@ -182,7 +193,7 @@ class Askers:
         if asker is None or self.nursery.cancel_scope.cancel_called:
             return False
         question.is_relayed = True
-        one.asking = trio.CancelScope()
+        one.asking, one.asker = trio.CancelScope(), asker
         fields = {"session": self.session_id, "server": question.server}
 
         def crashed(_: str) -> None:
@@ -211,6 +222,7 @@ class Askers:
         with scope:
             try:
                 answer = await asker.ask(question)
+                one.asker = None  # what has answered has nothing to be told
                 state, result = await judged(question, answer, as_it_is=asker.is_alone)
             except CannotBeAsked:
                 self._is_back(one)
@@ -231,7 +243,7 @@ class Askers:
 
     def _is_back(self, one: _Open) -> None:
         """Nobody is asked any more: somebody else is, or it is for the tools."""
-        one.asking = None
+        one.asking = one.asker = None
         one.question.is_relayed = False
         if one.question.is_open and not self._put(one):
             one.questions.left(one.question)

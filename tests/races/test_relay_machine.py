@@ -72,6 +72,7 @@ class Asker:
     """A backend that asks."""
 
     message: str
+    wire: Wire
     question: Question | None = None
     is_refused: bool = False
     """By its client: it is for the tools."""
@@ -89,6 +90,8 @@ class Asker:
             except MCPError as error:
                 self.got.append(error.error.code)
             else:
+                # Whatever it does with the answer, its client has been told before.
+                assert self.wire.live(self) == []
                 self.got.append(answer)
 
 
@@ -129,7 +132,7 @@ class Relayed(TrioMachine):
 
     @rule()
     def a_backend_asks(self) -> None:
-        asker = Asker(f"?{len(self.askers)}")
+        asker = Asker(f"?{len(self.askers)}", self.wire)
         self.askers.append(asker)
 
         def start() -> None:

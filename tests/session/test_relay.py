@@ -79,15 +79,14 @@ class Client:
 
     async def ask(self, question: Question) -> dict[str, Any]:
         self.asked.append(question)
-        try:
-            answer = await self.answers[1].receive()
-        except trio.Cancelled:
-            self.withdrawn.append(question)
-            raise
+        answer = await self.answers[1].receive()
         if isinstance(answer, Exception):
             raise answer
         said: dict[str, Any] = answer
         return said
+
+    def withdraw(self, question: Question) -> None:
+        self.withdrawn.append(question)
 
     async def says(self, answer: Any) -> None:
         self.answers[0].send_nowait(answer)
@@ -232,9 +231,21 @@ async def test_a_tool_may_be_quicker_and_the_client_is_told(autojump_clock: Mock
         again = await scene.ask()
         scene.questions.answer(again, QuestionState.DECLINED, {"action": "decline"})
         await wait_all_tasks_blocked()
-        assert client.withdrawn == [again]
+        assert client.withdrawn == [question, again]
         with pytest.raises(NotFound, match="no longer open: declined"):
             scene.questions.get("elicitation", again.id)
+
+
+async def test_it_is_told_that_before_the_server_has_the_answer(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_scene() as scene:
+        client = Client()
+        scene.relay.join(client)
+        question = await scene.ask()
+        scene.questions.answer(question, QuestionState.DECLINED, {"action": "decline"})
+        assert client.withdrawn == [question]
+        assert scene.got == []
 
 
 async def test_a_question_that_runs_out_is_withdrawn(autojump_clock: MockClock) -> None:

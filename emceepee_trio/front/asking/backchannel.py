@@ -58,6 +58,18 @@ class Channel(Protocol):
 
 
 @attrs.define(eq=False)
+class _Sent:
+    """A request of ours, until it is answered."""
+
+    method: str
+    about: RequestId | None
+    of: str | None
+    """The question that it puts, by its id."""
+    slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
+    is_on_its_way: bool = attrs.field(default=False, init=False)
+
+
+@attrs.define(eq=False)
 class Backchannel:
     """To the client of one session, however often it joins that again."""
 
@@ -68,8 +80,8 @@ class Backchannel:
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     is_ready: bool = attrs.field(default=False, init=False)
     """It has said that it is initialized."""
-    _waiting: dict[str, tuple[str, Slot[dict[str, Any]]]] = attrs.field(factory=dict, init=False)
-    """Methods of what was asked and not answered, by id."""
+    _waiting: dict[str, _Sent] = attrs.field(factory=dict, init=False)
+    """What was asked and not answered, by id."""
     _back: Bell = attrs.field(factory=Bell, init=False)
     _anytime: Dialog = attrs.field(init=False)
     _roots: ClientRoots = attrs.field(init=False)
@@ -84,12 +96,13 @@ class Backchannel:
         match message:
             case JSONRPCResponse(id=str() as id_):
                 if id_ in self._waiting:
-                    self._waiting[id_][1].set(message.result)
+                    self._waiting[id_].slot.set(message.result)
                 return True
             case JSONRPCError(id=str() as id_):
                 if id_ in self._waiting:
                     error = message.error
-                    self._waiting[id_][1].fail(MCPError(error.code, error.message, error.data))
+                    refusal = MCPError(error.code, error.message, error.data)
+                    self._waiting[id_].slot.fail(refusal)
                 return True
             case JSONRPCRequest(method="initialize"):
                 said = (message.params or {}).get("capabilities")
@@ -112,17 +125,21 @@ class Backchannel:
     def start_over(self, on_their_way: Container[str]) -> None:
         """The client has lost its streams. It joins again; some requests it has yet to read."""
         self.is_ready, self.capabilities = False, {}
-        for id_, (_, slot) in self._waiting.items():
+        for id_, sent in self._waiting.items():
             if id_ not in on_their_way:
-                slot.fail(_Lost())
+                sent.slot.fail(_Lost())
 
     def can_now(self) -> bool:
         return self.is_ready and self.channel.reaches()
 
     async def request(
-        self, method: str, params: Mapping[str, Any] | None = None, about: RequestId | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        about: RequestId | None = None,
+        of: str | None = None,
     ) -> dict[str, Any]:
-        """Its answer. Cancelling this tells the client.
+        """Its answer, to the question *of* that id if it is one. Cancelling this tells the client.
 
         Raises:
             MCPError: it has answered with an error.
@@ -130,7 +147,7 @@ class Backchannel:
         """
         while True:
             try:
-                return await self._request(method, params, about)
+                return await self._request(params, _Sent(method, about, of))
             except _Lost:
                 about = None
             with trio.move_on_after(BACK_WITHIN):
@@ -139,27 +156,34 @@ class Backchannel:
             if not self.can_now() or method.partition("/")[0] not in self.capabilities:
                 raise CannotBeAsked
 
-    async def _request(
-        self, method: str, params: Mapping[str, Any] | None, about: RequestId | None
-    ) -> dict[str, Any]:
+    async def _request(self, params: Mapping[str, Any] | None, sent: _Sent) -> dict[str, Any]:
         request_id = secrets.token_urlsafe(16)
-        slot = Slot[dict[str, Any]]()
-        self._waiting[request_id] = method, slot
-        whole: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
+        self._waiting[request_id] = sent
+        whole: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": sent.method}
         if params is not None:
             whole["params"] = dict(params)
         try:
-            await self.channel.send(JSONRPCRequest.model_validate(whole), about)
-            return await slot.wait_result()
+            await self.channel.send(JSONRPCRequest.model_validate(whole), sent.about)
+            sent.is_on_its_way = True
+            return await sent.slot.wait_result()
         except trio.Cancelled:
-            if not slot.is_settled:
-                over = {"requestId": request_id, "reason": "it is not asked any more"}
-                method = "notifications/cancelled"
-                note = JSONRPCNotification(jsonrpc="2.0", method=method, params=over)
-                self.channel.note(note, about)
+            self._tell_over(request_id, sent)
             raise
         finally:
             del self._waiting[request_id]
+
+    def withdraw(self, question: str) -> None:
+        """It is over. What is not written yet is told behind it, by who writes it."""
+        for request_id, sent in self._waiting.items():
+            if sent.of == question and sent.is_on_its_way:
+                self._tell_over(request_id, sent)
+
+    def _tell_over(self, request_id: str, sent: _Sent) -> None:
+        if sent.slot.fail(CannotBeAsked()):  # neither answered nor told
+            over = {"requestId": request_id, "reason": "it is not asked any more"}
+            method = "notifications/cancelled"
+            note = JSONRPCNotification(jsonrpc="2.0", method=method, params=over)
+            self.channel.note(note, sent.about)
 
 
 def not_declared(question: Question) -> MCPError:
@@ -194,4 +218,8 @@ class Dialog:
             raise not_declared(question)
         if question.mode == "url" and question.kind == "elicitation":
             params.setdefault("elicitationId", question.id)  # which the modern era does without
-        return await self.backchannel.request(METHODS[question.kind], params, self.about)
+        method = METHODS[question.kind]
+        return await self.backchannel.request(method, params, self.about, question.id)
+
+    def withdraw(self, question: Question) -> None:
+        self.backchannel.withdraw(question.id)

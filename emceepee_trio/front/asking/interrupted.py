@@ -228,6 +228,9 @@ class Interrupted(Generic[T]):
                 self._patience.go_on()
             self._news.ring()
 
+    def withdraw(self, question: Question) -> None:
+        """Its client has an answer to a request, and nothing under way that it could hear of it."""
+
     def _question_is_dead(self) -> None:
         """Nobody can come back with its state; who waits is told by what becomes of the work."""
         self.owner.forget(self._states)
