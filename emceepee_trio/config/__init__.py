@@ -31,6 +31,7 @@ from .settings import (
     Http,
     Limits,
     NativeSettings,
+    PageSettings,
     ResultSettings,
     with_defaults,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Limits",
     "Loaded",
     "NativeSettings",
+    "PageSettings",
     "Policy",
     "Reconnect",
     "ResultSettings",

@@ -299,6 +299,16 @@ class RelaySettings:
     ] = "auto"
 
 
+@frozen
+class PageSettings:
+    """The page for people, at ``/`` of a daemon."""
+
+    payloads: Annotated[
+        bool,
+        Doc("Whether it shows arguments and results of calls to who asks for them."),
+    ] = True
+
+
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
 
@@ -348,6 +358,7 @@ class Config:
     results: ResultSettings = attrs.field(factory=ResultSettings)
     relay: RelaySettings = attrs.field(factory=RelaySettings)
     native: NativeSettings = attrs.field(factory=NativeSettings)
+    page: PageSettings = attrs.field(factory=PageSettings)
 
     def problems(self) -> Iterator[Problem]:
         yield from inheritance_problems(self.inherit_env)

@@ -16,22 +16,23 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from ..config import LOCAL, OWN
 from ..errors import internal
 from ..model.wire import dumps
 from ..serving.asgi import Message, Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
 from ..waits.firewall import Firewall
 from .logged import logs_of
+from .logins import Logins
+from .page import the_page
+from .page.common.requests import secured, visit, wants_html
 from .security import Header, Security, preflight, without_credentials
 from .status import status_of
+from .visitors import VISIT, identify
 from .wire import send_json
 
 MCP = "/mcp"
 _SERVER = re.compile(r"/servers/[^/]+/mcp/?")
 """The same for one server as it is."""
-PRINCIPAL = "principal"
-"""Where the state of a scope tells the Quart app who asks."""
 MAX_BODY = 64 * 1024
 """Bytes, for everything but MCP."""
 
@@ -49,16 +50,17 @@ class App:
     security: Security
     endpoint: Endpoint
     pages: QuartTrio
+    logins: Logins = attrs.field(factory=Logins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await receive()
             await send({"type": "websocket.close"})
             return
-        scope, answer = _below_its_mount(scope), _Answer(send)
+        (scope, mount), answer = _below_its_mount(scope), _Answer(send)
         try:
             with Firewall("request_crashed", None, (Refused,), {"path": scope["path"]}) as wall:
-                await self._serve(scope, receive, answer)
+                await self._serve(scope, receive, answer, mount)
         except Refused as refused:
             await send_json(answer, refused.status, refused.body, refused.headers)
         # If it has begun it is incomplete, which the server below sees, and hangs up.
@@ -66,7 +68,7 @@ class App:
             bug = Refused(500, internal(wall.log_id), code=INTERNAL_ERROR)
             await send_json(answer, bug.status, bug.body)
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, answer: _Answer, mount: str) -> None:
         answer.headers = self.security.admit(scope)
         if scope["method"] == "OPTIONS":
             await answer(
@@ -74,13 +76,13 @@ class App:
             )
             await answer({"type": "http.response.body"})
             return
-        principal = self.security.principal(scope)
-        scope = without_credentials(scope)
         endpoint = self._endpoint(scope["path"])
         if endpoint is not None:
-            await endpoint(scope, receive, answer, principal)
+            principal = self.security.principal(scope)
+            await endpoint(without_credentials(scope), receive, answer, principal)
         else:
-            scope["state"] = {PRINCIPAL: principal}
+            visit = identify(scope, self.security, self.logins, mount)
+            scope = {**without_credentials(scope), "state": {VISIT: visit}}
             await self.pages(scope, receive, answer)  # type: ignore[arg-type]  # dicts, to ASGI as well
 
     def _endpoint(self, path: str) -> Endpoint | None:
@@ -89,12 +91,12 @@ class App:
         return self.endpoint if is_mcp else None
 
 
-def _below_its_mount(scope: Scope) -> Scope:
+def _below_its_mount(scope: Scope) -> tuple[Scope, str]:
     """As where nothing else is served: ours are the paths behind the one it is mounted at."""
     mount, path = scope.get("root_path", ""), scope["path"]
     if not mount or not path.startswith(mount):
-        return scope
-    return {**scope, "root_path": "", "path": path[len(mount) :] or "/"}
+        return scope, ""
+    return {**scope, "root_path": "", "path": path[len(mount) :] or "/"}, mount
 
 
 @attrs.define(eq=False)
@@ -118,6 +120,9 @@ def pages(
 ) -> QuartTrio:
     """What is answered beside MCP; *about* tells `/status` of the daemon itself."""
     app = QuartTrio(__name__, static_folder=None)
+    views = the_page(manager, about)
+    app.register_blueprint(views.blueprint)
+    app.after_request(secured)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["RESPONSE_TIMEOUT"] = None
     """A stream may last."""
@@ -134,16 +139,18 @@ def pages(
 
     @app.get("/status")
     async def status() -> Response:
-        return _json(200, about() | status_of(manager, _whose()))
+        return _json(200, about() | status_of(manager, visit().visitor.whose))
 
     @app.get("/logs")
     async def logs() -> Response:
-        said = await logs_of(manager, _whose(), request.args.get("server"))
+        said = await logs_of(manager, visit().visitor.whose, request.args.get("server"))
         return Response(said + "\n", 200, content_type="application/json")
 
     @app.errorhandler(HTTPException)
     async def refused(error: HTTPException) -> Response:
         status = error.code or 500
+        if wants_html():
+            return await views.error(status, error.name, f"{request.method} {request.path}")
         said = f"{error.name}: {request.method} {request.path}; MCP is at {MCP}"
         answer = _json(status, Refused(status, said).body)
         for name, value in error.get_headers():
@@ -152,12 +159,6 @@ def pages(
         return answer
 
     return app
-
-
-def _whose() -> str | None:
-    """The daemon's own credential is its operator's; others see what is theirs."""
-    principal: str = request.scope["state"][PRINCIPAL]
-    return None if principal in (OWN, LOCAL) else principal
 
 
 def _json(status: int, body: Any) -> Response:

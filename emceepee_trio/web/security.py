@@ -60,6 +60,16 @@ class Tokens:
                 found = name
         return found
 
+    def proof(self, token: str) -> bytes:
+        """What may be kept of a token in its place, for :meth:`knows`."""
+        return sha256(token.encode()).digest()
+
+    def knows(self, principal: str, proof: bytes) -> bool:
+        """Whether that is still a token of *principal*."""
+        return any(
+            name == principal and hmac.compare_digest(known, proof) for known, name in self._digests
+        )
+
 
 @attrs.frozen
 class Security:
@@ -159,8 +169,8 @@ class Security:
         if path.startswith("/.well-known/oauth-"):
             # Anything else makes clients begin with OAuth.
             raise Refused(404, "there is no OAuth here; send a bearer token")
-        bearer = _BEARER.fullmatch(_single_headers(scope).get(b"authorization", ""))
-        holder = self.tokens.holder(bearer[1]) if bearer else None
+        token = bearer_of(scope)
+        holder = self.tokens.holder(token) if token is not None else None
         if holder is None:
             raise Refused(
                 401,
@@ -168,6 +178,12 @@ class Security:
                 headers=[(b"www-authenticate", b"Bearer")],
             )
         return holder
+
+
+def bearer_of(scope: Scope) -> str | None:
+    """The token that a request has brought."""
+    found = _BEARER.fullmatch(_single_headers(scope).get(b"authorization", ""))
+    return None if found is None else found[1]
 
 
 def preflight(scope: Scope) -> list[Header]:
