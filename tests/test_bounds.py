@@ -91,10 +91,13 @@ from emceepee_trio.tools.common import asking, following, listing, pages
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
-from emceepee_trio.web import token_file
+from emceepee_trio.web import logins, token_file
+from emceepee_trio.web.page.common import live
+from emceepee_trio.web.page.common import pages as views
 from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
+from page_world import open_page
 from parts import mock_clock
 from raw_http import serving
 from scripted import Play, scripted
@@ -1415,6 +1418,41 @@ async def config(here: Here) -> None:
     path.write_bytes(b" " * bounds.MAX_CONFIG_BYTES + b"{}")
     with pytest.raises(ConfigError, match=str(bounds.MAX_CONFIG_BYTES)):
         load(path)
+
+
+@tries("web.logins.MAX_LINKS")
+async def links(here: Here) -> None:
+    async with open_page() as there:
+        paths = [await there.link() for _ in range(logins.MAX_LINKS + 1)]
+        assert "or is too old" in (await there.browser().get(paths[0])).body.decode()
+        assert (await there.browser().get(paths[1])).status == 200
+
+
+@tries("web.logins.MAX_LOGINS")
+async def logged_in(here: Here) -> None:
+    async with open_page() as there:
+        browsers = [await there.logged_in() for _ in range(logins.MAX_LOGINS + 1)]
+        assert (await browsers[0].get("/")).headers["location"] == "/login"
+        assert (await browsers[1].get("/")).status == 200
+
+
+@tries("web.page.common.live.MAX_STREAMS")
+async def live_pages(here: Here) -> None:
+    here.monkeypatch.setattr(live, "MAX_STREAMS", 1)
+    async with open_page(tokens=None) as there, there.served.peer() as peer:
+        await peer.send(f"GET /live HTTP/1.1\nHost: {there.host}\n\n")
+        await peer.until(b"event: changed")
+        refused = await there.browser().get("/live")
+        assert refused.status == 503
+        assert "1 pages" in refused.body.decode()
+
+
+@tries("web.page.common.pages.MAX_NOTICES")
+async def notices(here: Here) -> None:
+    here.monkeypatch.setattr(views, "MAX_NOTICES", 1)
+    said = views.Notices()
+    names = [said.put("one"), said.put("two")]
+    assert [said.take(name) for name in names] == [None, "two"]
 
 
 @tries("web.token_file.LONGEST")

@@ -31,6 +31,7 @@ OWN = {
     "front/stdio.py": {"serve_stdio": "of the process", "_serve": "of its one connection"},
     "tools/common/pages.py": {"_are_done": "of one call"},
     "tools/tasks.py": {"_settled": "of one request"},
+    "web/page/common/live.py": {"__anext__": "of one stream"},
 }
 """Nurseries that nobody else lives in: what fails there is to fail as a whole."""
 

@@ -48,6 +48,12 @@ class PageWorld:
         length = f"\nContent-Length: {len(body.encode())}" if body or "POST" in line else ""
         return await self.served.ask(f"{line} HTTP/1.1\nHost: {self.host}{length}{more}", body)
 
+    async def link(self, token: str = "minted") -> str:
+        """One that logs a browser in."""
+        made = await self.ask("POST /api/links", f"\nAuthorization: Bearer {token}{JSON}")
+        path: str = json.loads(made.body)["path"]
+        return path
+
     def browser(self) -> Browser:
         return Browser(self)
 

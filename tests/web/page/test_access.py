@@ -10,8 +10,6 @@ from emceepee_trio.web.logins import Holder, Logins
 from emceepee_trio.web.security import Tokens
 from page_world import HTML, JSON, TOKENS, csrf_of, open_page
 
-BEARER = "\nAuthorization: Bearer minted"
-
 
 async def test_a_browser_without_a_login_is_sent_to_the_form_and_back() -> None:
     async with open_page() as world:
@@ -85,8 +83,7 @@ async def test_a_page_of_another_port_cannot_use_the_cookie(
 
 async def test_a_link_logs_in_one_browser_once() -> None:
     async with open_page() as world:
-        made = await world.ask("POST /api/links", BEARER + JSON)
-        path = json.loads(made.body)["path"]
+        path = await world.link()
         browser = world.browser()
         entered = await browser.get(path)
         assert entered.status == 200

@@ -42,7 +42,7 @@ CSRF, NEXT = "csrf", "next"
 """Fields of forms: what shows that the form is ours, and where to go afterwards."""
 
 MAX_NOTICES = 50
-"""What was done, until the page that shows it is asked for."""
+"""That wait to be shown; the oldest makes room."""
 
 STATUSES: Mapping[type[ToolError], int] = {
     NotFound: 404,
@@ -66,6 +66,24 @@ class Done:
     """For programs, beside that."""
 
 
+@attrs.define(eq=False)
+class Notices:
+    """What was done, until the page that shows it is asked for."""
+
+    _said: OrderedDict[str, str] = attrs.field(factory=OrderedDict, init=False)
+
+    def put(self, said: str) -> str:
+        """Its name: nobody else can have a page of ours say something."""
+        name = secrets.token_urlsafe(8)
+        self._said[name] = said
+        if len(self._said) > MAX_NOTICES:
+            self._said.popitem(last=False)
+        return name
+
+    def take(self, name: str) -> str | None:
+        return self._said.pop(name, None)
+
+
 @attrs.frozen
 class Section:
     path: str
@@ -84,7 +102,7 @@ class Pages:
     live: Live = attrs.field(init=False)
     names: Names = attrs.field(init=False)
     _renderer: Renderer = attrs.field(factory=Renderer, init=False)
-    _notices: OrderedDict[str, str] = attrs.field(factory=OrderedDict, init=False)
+    _notices: Notices = attrs.field(factory=Notices, init=False)
 
     def __attrs_post_init__(self) -> None:
         manager = self.manager
@@ -151,11 +169,7 @@ class Pages:
         """A browser goes there, and is shown what was done."""
         where = to(path)
         if said:
-            notice = secrets.token_urlsafe(8)
-            self._notices[notice] = said
-            if len(self._notices) > MAX_NOTICES:
-                self._notices.popitem(last=False)
-            where += f"{'&' if '?' in where else '?'}notice={notice}"
+            where += f"{'&' if '?' in where else '?'}notice={self._notices.put(said)}"
         answer: Response = redirect(where, 303)  # type: ignore[assignment]  # ours is Quart's
         return answer
 
@@ -171,7 +185,7 @@ class Pages:
             "here": request.path,
             "payloads": self.manager.config.page.payloads,
             "about": self.about() if visitor.principal else {},
-            "notice": self._notices.pop(request.args.get("notice", ""), None),
+            "notice": self._notices.take(request.args.get("notice", "")),
             "now": trio.current_time(),
         }
         text = await self._renderer.render(template, {**shared, **data})
