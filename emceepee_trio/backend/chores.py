@@ -23,15 +23,15 @@ from .lifecycle import IDLE
 from .reconciliation import Reconciliation
 
 if TYPE_CHECKING:
-    from .backend import Backend
     from .link import Link
+    from .private import Private
 
 
 @attrs.define(eq=False)
 class Chores:
     """Of one connection."""
 
-    _backend: Backend
+    _backend: Private
     link: Link
     _client: Client
     _reconciliation: Reconciliation | None

@@ -19,8 +19,8 @@ from .connections.callbacks import LIST_CHANGED
 from .connections.client import Client
 
 if TYPE_CHECKING:
-    from .backend import Backend
     from .link import Link
+    from .private import Private
 
 PATIENCE = 5.0
 """Seconds to find all that out; what a server does not answer by then counts as not refreshed."""
@@ -50,7 +50,7 @@ class LostWork:
 class Reconciliation:
     """Of one connection that is not the first."""
 
-    backend: Backend
+    backend: Private
     before: Link
     """The connection that there was."""
     client: Client

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 import trio
 
-from ..session.buffers import LEVELS, Buffers, LogEntry, at_least
+from ..model.protocol.levels import LEVELS, at_least
+from ..session.buffers import Buffers, LogEntry
 from ..waits.bell import Bell
 
 BACKLOG = 200

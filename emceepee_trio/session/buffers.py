@@ -17,9 +17,6 @@ from ..model.json.intake import Steps, finished
 from ..model.json.weight import beginning, weigh
 from ..model.wire import dumps, to_snake
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-"""Of RFC 5424, from the least to the worst."""
-
 SERVERS = 200
 """Names remembered; what is kept of the one that was silent longest makes room."""
 
@@ -96,12 +93,6 @@ LONG = 64 * KIB
 
 def _when(entry: LogEntry) -> str:
     return entry.timestamp
-
-
-def at_least(level: str) -> Callable[[str], bool]:
-    """A test for *level* and worse. A level nobody knows counts as info."""
-    floor = LEVELS.index(level)
-    return lambda other: LEVELS.index(other if other in LEVELS else "info") >= floor
 
 
 @attrs.define(eq=False)

@@ -19,7 +19,7 @@ from .. import logs
 from ..backend.backend import Backend
 from ..backend.children.process import PATIENCE
 from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params
-from ..backend.connections.client import Client
+from ..backend.private import Private
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID, MAX_SCRIPTS
@@ -194,7 +194,7 @@ class Session:
     def new_backend(self, server: Server, *, restricted: bool, once: bool = False) -> Backend:
         """Begin to connect, without a name yet."""
         self.planned.discard(server.name)
-        backend = Backend(
+        backend = Private(
             server,
             self,
             self.config,
@@ -383,9 +383,7 @@ class Session:
     def tell_roots(self) -> None:
         """Those that listen are told that the roots have changed."""
         for backend in self.backends.values():
-            client: Client | None = backend.client
-            if client is not None and not client.negotiated.is_modern:
-                client.notify("notifications/roots/list_changed")
+            backend.roots_changed()
 
     def leave_backends(self, patience: float) -> None:
         self.backends.clear()

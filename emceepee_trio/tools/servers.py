@@ -130,7 +130,7 @@ async def remove_server(request: Request, asked: Named) -> Reply:
 )
 async def reconnect_server(request: Request, asked: Named) -> Reply:
     backend = request.session.backend(asked.name)
-    await backend.reconnect()
+    await backend.reconnect(request.session.client_name)
     return json_reply({"server": asked.name, "status": backend.state.value})
 
 

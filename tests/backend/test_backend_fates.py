@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from emceepee_trio.backend.backend import Backend
+from emceepee_trio.backend.private import Private
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import ToolError
@@ -35,7 +35,7 @@ def test_leaving_and_a_try_that(how: str, once: bool, entry: dict[str, str]) -> 
         peers, host, got = Peers(mood="waits"), Recorder(), []
         server = Server("it", era="handshake", **entry)  # type: ignore[arg-type]  # all are strings
         with peers.in_place():
-            backend = Backend(
+            backend = Private(
                 server, host, Config(), Shared(), "s", time.time, restricted=False, once=once
             )
 

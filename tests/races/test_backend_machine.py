@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from mcp import MCPError
 
-from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.connections import connect
 from emceepee_trio.backend.connections.client import CHECK, Client
 from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.connections.health import AGAIN
 from emceepee_trio.backend.connections.witness import NotRun
+from emceepee_trio.backend.private import Private
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Reconnect, Retry, Server
 from emceepee_trio.errors import ToolError
@@ -47,7 +47,7 @@ class Caller:
         assert self.fate is None
         self.fate, self.got = fate, got
 
-    async def run(self, backend: Backend) -> None:
+    async def run(self, backend: Private) -> None:
         async def exchange(client: Client) -> dict[str, Any]:
             return await client.request("tools/call", {"name": self.key})
 
@@ -63,7 +63,7 @@ class Caller:
         if self.scope.cancelled_caught:
             self.settle("cancelled")
 
-    async def reconnect(self, backend: Backend) -> None:
+    async def reconnect(self, backend: Private) -> None:
         with self.scope:
             try:
                 await backend.reconnect()
@@ -87,7 +87,7 @@ class Supervision(TrioMachine):
         self.host = Recorder()
         self.replay = Replay()
         self.numbers = itertools.count(1)
-        self.backend: Backend | None = None
+        self.backend: Private | None = None
         self.is_leaving = False
         super().__init__()
 
@@ -129,7 +129,7 @@ class Supervision(TrioMachine):
         )
         shared = Shared()
         self.replay.reads(shared.journal)
-        self.backend = Backend(
+        self.backend = Private(
             server, self.host, Config(), shared, "s", time.time, restricted=False, once=once
         )
         self.backend.preferences.subscriptions.add("x://y")
@@ -138,7 +138,7 @@ class Supervision(TrioMachine):
     # -- what happens ------------------------------------------------------------------------
 
     @property
-    def it(self) -> Backend:
+    def it(self) -> Private:
         assert self.backend is not None
         return self.backend
 

@@ -7,16 +7,9 @@ from hypothesis import strategies as st
 
 from effort import effort
 from emceepee_trio.model.json.intake import Steps, finished
+from emceepee_trio.model.protocol.levels import LEVELS, at_least
 from emceepee_trio.model.wire import dumps, timestamp
-from emceepee_trio.session.buffers import (
-    LEVELS,
-    SERVERS,
-    Buffers,
-    LogEntry,
-    NotificationEntry,
-    at_least,
-    cut,
-)
+from emceepee_trio.session.buffers import SERVERS, Buffers, LogEntry, NotificationEntry, cut
 from strategies import json_values
 
 seconds = count()

@@ -171,7 +171,7 @@ class World:
     def connections(self) -> list[object]:
         """To the good server, of either of them; that it has another one is a loss as well."""
         sessions = [client.own.session for client in (self.client, self.neighbour)]
-        return [session.backends["good"].supervisor.life.current for session in sessions]
+        return [session.backends["good"].client for session in sessions]
 
 
 @asynccontextmanager

@@ -11,8 +11,8 @@ import attrs
 import trio
 from mcp import MCPError
 
-from emceepee_trio.backend.backend import Backend
 from emceepee_trio.backend.connections.callbacks import Abandoned, Kind, LogSource, Params
+from emceepee_trio.backend.private import Private
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.model import wire
@@ -120,7 +120,7 @@ class Recorder:
 
 @attrs.define(eq=False)
 class Running:
-    backend: Backend
+    backend: Private
     host: Recorder
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ async def running(
     server = Server("it", **fields)
     host = Recorder()
     config = Config(limits=limits or Limits())
-    backend = Backend(server, host, config, shared or Shared(), session, time.time, restricted)
+    backend = Private(server, host, config, shared or Shared(), session, time.time, restricted)
     backend.supervisor.patience = 0.3
     async with trio.open_nursery() as nursery:
         nursery.start_soon(backend.run)

@@ -23,7 +23,7 @@ from .catalog import SOURCES, Entries, List
 from .memory import KnownServer, Memory, Remembered
 
 if TYPE_CHECKING:
-    from ..backend import Backend
+    from ..private import Private
 
 PAUSE = 0.5
 """Seconds from a connection until we look ourselves: what its session asks for need not be."""
@@ -33,7 +33,7 @@ PATIENCE = 30.0
 
 @attrs.define(eq=False)
 class Knowledge:
-    _backend: Backend
+    _backend: Private
     _principal: str
     _memory: Memory | None
     """None: of servers that are connected at once, whatever is known."""

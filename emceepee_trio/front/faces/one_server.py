@@ -42,7 +42,8 @@ from ...model.protocol.eras import (
     params_for,
     result_for,
 )
-from ...session.buffers import LEVELS, LogEntry, at_least
+from ...model.protocol.levels import LEVELS, at_least
+from ...session.buffers import LogEntry
 from ...session.call import Call, Task
 from ...session.session import Session
 from ...tools.common.asking import as_tool_error

@@ -1,1 +1,2 @@
-"""What MCP says, whoever says it: ``eras`` puts what one era says into the words of the other."""
+"""What MCP says, whoever says it: ``eras`` puts what one era says into the words of the other,
+``levels`` are those of log messages."""

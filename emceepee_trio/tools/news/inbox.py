@@ -13,9 +13,10 @@ from ...config.server import A_NAME, FEW
 from ...errors import InvalidArguments
 from ...model.json.fields import Bounds, Doc, Most, Pattern, frozen
 from ...model.json.problems import Problem
+from ...model.protocol.levels import at_least
 from ...model.states import BackendState
 from ...model.wire import to_snake
-from ...session.buffers import LogEntry, at_least
+from ...session.buffers import LogEntry
 from ...waits.slices import in_slices
 from ..common.asking import ask
 from ..common.listing import Cursor, room_of, whose_cursor

@@ -8,7 +8,7 @@ BACKEND = (
     # Calls
     mutant(
         "what may have run is run again",
-        "backend/backend.py",
+        "backend/private.py",
         "        except NotRun:\n",
         "        except NotRun.__bases__:\n",
         "races/test_backend_machine.py",
