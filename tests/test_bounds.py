@@ -62,12 +62,14 @@ from emceepee_trio.config import (
     load,
 )
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
-from emceepee_trio.front import log_messages, modern, stdio
+from emceepee_trio.front import log_messages, modern
 from emceepee_trio.front.asking import interrupted
 from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
 from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
+from emceepee_trio.front.pipes import stdio
+from emceepee_trio.front.pipes.answering import Spelled
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
 from emceepee_trio.model import forms
@@ -758,9 +760,9 @@ async def pages_first(here: Here) -> None:
         assert (len(asked), len(tried)) == (of_all, times)
 
 
-@tries("front.stdio.NOTES")
+@tries("front.pipes.stdio.NOTES")
 async def slow_reader_of_pipes(here: Here) -> None:
-    outgoing, read = anyio.create_memory_object_stream[SessionMessage](0)
+    outgoing, read = anyio.create_memory_object_stream[SessionMessage | Spelled](0)
     channel = stdio._Channel(outgoing)
     for n in range(stdio.NOTES + 5):
         channel.note(JSONRPCNotification(jsonrpc="2.0", method="x", params={"n": n}), None)
@@ -768,7 +770,7 @@ async def slow_reader_of_pipes(here: Here) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(channel.run)
         async with read:
-            said = [item.message async for item in read]
+            said = [item async for item in read]
     assert len(said) == stdio.NOTES
 
 

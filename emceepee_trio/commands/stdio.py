@@ -65,7 +65,7 @@ def _serve(options: argparse.Namespace) -> int:
     import trio
 
     from ..backend.children.files import raise_limit
-    from ..front.stdio import CannotServe, serve_stdio
+    from ..front.pipes.stdio import CannotServe, serve_stdio
     from ..web.token_file import state_to_keep
 
     keep_imported()

@@ -113,8 +113,8 @@ class Front:
     """A request that is cut off may only have lost its stream."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """What it said that it can, as it connected; in the modern era each request says so."""
-    _is_greeted: bool = attrs.field(default=False, init=False)
-    """It has initialized, as one of the handshake era has to."""
+    version: str = attrs.field(default="", init=False)
+    """Of the protocol, since it has initialized, as one of the handshake era has to."""
     _in_flight: dict[str | int, InFlight] = attrs.field(factory=dict, init=False)
     _logs: LogMessages | None = attrs.field(default=None, init=False)
 
@@ -197,7 +197,7 @@ class Front:
                         report,
                         entry,
                     )
-                    if not (asked.is_modern or self._is_greeted):
+                    if not (asked.is_modern or self.version):
                         raise MCPError(code=INVALID_PARAMS, message="initialize first")
                     answered = await self._answered(asked)
                     return await call_next(context) if answered is None else answered
@@ -209,7 +209,8 @@ class Front:
                 is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
                 can = tasks.offered(result.get("capabilities", {}), is_modern=is_modern)
                 result = {**result, "capabilities": can}
-                self._is_greeted = True
+                if not is_modern:
+                    self.version = said.get("protocolVersion", context.protocol_version)
                 return result
         finally:
             if self._in_flight.get(key) is entry:

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from asgi_client import DONE, request, stamp
 from emceepee_client import COMMAND, check_log, write_config
 from emceepee_trio.config import Config, Limits, Policy, Server
-from emceepee_trio.front.stdio import serve_stdio
+from emceepee_trio.front.pipes.stdio import serve_stdio
 from fake_backends import raw
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
 from mistakes import MORE, SMALL, bodies

@@ -25,7 +25,7 @@ PROGRAMS = {"emceepee_trio.cli": "main", "emceepee_trio.demo_backend": "run"}
 LATER = (
     "emceepee_trio.commands.stdio",
     "emceepee_trio.serving.listen",
-    "emceepee_trio.front.stdio",
+    "emceepee_trio.front.pipes.stdio",
 )
 """What they import when they know what they are to do."""
 

@@ -1,0 +1,5 @@
+"""One client on standard input and output.
+
+`stdio` serves it, from its first line to its last · `reading` lines, and whose business they are ·
+`answering` what is under way: calls of tools are ours, the SDK's dispatcher has all else.
+"""
