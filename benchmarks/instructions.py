@@ -3,7 +3,8 @@
 `emceepee serve` runs under valgrind's callgrind, and counts what it does between two looks, in
 thousands a call. Servers are programs of their own and not counted. What is asked: tool calls from
 HTTP to the `echo` of a stdio server and back, in the handshake era and in the modern one, pings,
-and lists of our tools. Where there is no valgrind there is nothing to measure, which is said.
+and lists of our tools; then the same on pipes, of `emceepee stdio`. Where there is no valgrind
+there is nothing to measure, which is said.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from http_call import BACKEND, Client, free_port, server
+from http_call import BACKEND, INITIALIZE, Client, free_port, server
 
 START = r"""
 import importlib, pathlib, re, sys
 import emceepee_trio
 from emceepee_trio.cli import main
 root = pathlib.Path(emceepee_trio.__file__).parent
-patient = re.compile(r"^QUICK = 0\.\d+$", re.MULTILINE)
+patient = re.compile(r"^QUICK = [0-9.]+$", re.MULTILINE)
 (where,) = (p for p in root.rglob("*.py") if patient.search(p.read_text("utf-8")))
 name = ".".join(where.relative_to(root.parent).with_suffix("").parts)
 importlib.import_module(name).QUICK = 10.0
@@ -45,6 +46,7 @@ STAMP = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 Json = dict[str, Any]
+Rows = Mapping[str, Callable[[], bytes]]
 
 
 class Modern(Client):
@@ -61,8 +63,29 @@ class Modern(Client):
         return super().request({**message, "params": params})
 
 
+class Pipes:
+    """A client of `emceepee stdio`."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process, self.last = process, 0
+        self.ask("initialize", **INITIALIZE)
+        self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def write(self, message: Json) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, **params: Any) -> bytes:
+        self.last += 1
+        asked: Json = {"jsonrpc": "2.0", "id": self.last, "method": method}
+        self.write(asked | ({"params": params} if params else {}))
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+
 class Counted:
-    """The daemon under callgrind."""
+    """One of ours under callgrind."""
 
     def __init__(self, pid: int, output: Path) -> None:
         self.pid, self.output = pid, output
@@ -79,55 +102,79 @@ class Counted:
 
 
 def ours(port: int, config: Path, python: str = sys.executable) -> list[str]:
-    """The command, with the patience of a slower machine."""
+    """The command of the daemon, with the patience of a slower machine."""
     command = [python, "-c", START, "serve", "--config", str(config), "--no-auth"]
     return [*command, "--bind", f"127.0.0.1:{port}"]
 
 
+def valgrind(output: Path, command: list[str]) -> list[str]:
+    return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", *command]
+
+
+def measure(rows: Rows, counted: Counted, is_whole: bytes) -> None:
+    for name, ask in rows.items():
+        for _ in range(20):
+            if is_whole not in ask().lower():
+                sys.exit(f"{name}: what came is no whole answer")
+        counted.look()
+        for _ in range(options.runs):
+            ask()
+        print(f"{name:26}{counted.look() / options.runs / 1000:9.0f}", flush=True)
+
+
+def chosen(rows: Rows) -> Rows:
+    return {name: ask for name, ask in rows.items() if name.startswith(options.row)}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200, help="calls of each row")
-    parser.add_argument("--row", default="", help="only those whose name begins so")
-    options = parser.parse_args()
     if shutil.which("valgrind") is None:
         print("there is no valgrind here to count with")
         return
     os.environ["PYTHONHASHSEED"] = "0"
     echo = {"server": "raw", "tool": "echo", "args": {"text": "hello"}}
+    call = {"name": "execute_tool", "arguments": echo}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ["XDG_STATE_HOME"] = str(folder)
         config = folder / "config.json"
         entry = {"command": BACKEND[0], "args": BACKEND[1:]}
         config.write_text(json.dumps({"mcpServers": {"raw": entry}}))
+        print("thousands of instructions a call", flush=True)
+
         output, port = folder / "callgrind", free_port()
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}"]
-        process = stack.enter_context(server([*command, *ours(port, config)], port))
-        counted = Counted(process.pid, output)
-        clients = [Client(port), Modern(port)]
+        process = stack.enter_context(server(valgrind(output, ours(port, config)), port))
+        handshake, modern = clients = [Client(port), Modern(port)]
         for client in clients:
             stack.callback(client.socket.close)
             client.open()
-        handshake, modern = clients
-        call = {"name": "execute_tool", "arguments": echo}
-        rows: dict[str, Callable[[], bytes]] = {
+        over_http = {
             "execute_tool, handshake": partial(handshake.ask, "tools/call", **call),
             "execute_tool, modern": partial(modern.ask, "tools/call", **call),
             "ping": partial(handshake.ask, "ping"),
             "tools/list": partial(handshake.ask, "tools/list"),
+            "tools/list, modern": partial(modern.ask, "tools/list"),
         }
-        print("thousands of instructions a call", flush=True)
-        for name, ask in rows.items():
-            if not name.startswith(options.row):
-                continue
-            for _ in range(20):
-                if b"application/json" not in ask().lower():
-                    sys.exit(f"{name}: the answer is a stream")
-            counted.look()
-            for _ in range(options.runs):
-                ask()
-            print(f"{name:26}{counted.look() / options.runs / 1000:9.0f}", flush=True)
+        measure(chosen(over_http), Counted(process.pid, output), b"application/json")
+
+        output = folder / "pipes"
+        command = [sys.executable, "-c", START, "stdio", "--config", str(config)]
+        with subprocess.Popen(
+            valgrind(output, command), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as child:
+            pipes = Pipes(child)
+            on_pipes = {
+                "execute_tool, pipes": partial(pipes.ask, "tools/call", **call),
+                "ping, pipes": partial(pipes.ask, "ping"),
+                "tools/list, pipes": partial(pipes.ask, "tools/list"),
+            }
+            measure(chosen(on_pipes), Counted(child.pid, output), b'"result"')
+            assert child.stdin is not None
+            child.stdin.close()
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="calls of each row")
+    parser.add_argument("--row", default="", help="only those whose name begins so")
+    options = parser.parse_args()
     main()

@@ -1,8 +1,8 @@
 """Plants known bugs, one at a time, and sees whether the tests that should catch them do.
 
 ``python tests/support/planting.py [WORDS]``, or ``nox -s mutations``: all of them, or those in
-whose description one of the words is. Works on a copy of the package and its tests; with all of
-them it writes the table of ``docs/mutations.rst`` anew. Exits with 1 if a bug survived or could not
+whose description one of the words is. Works on a copy of the package and its tests, and writes
+their rows of the table in ``docs/mutations.rst`` anew. Exits with 1 if a bug survived or could not
 be planted. The bugs are in ``mutants/``.
 """
 
@@ -217,12 +217,13 @@ def outcomes(mutants: Sequence[Mutant]) -> Iterator[Outcome]:
         yield from map(copy.fate_of, mutants)
 
 
-def page(found: Iterable[Outcome]) -> str:
-    rows = (
-        f"   * - {outcome.mutant.bug}\n     - ``{outcome.mutant.file}``\n     - {_shown(outcome)}\n"
-        for outcome in found
-    )
-    return HEAD + "".join(rows)
+def page(found: Iterable[Outcome], before: str = "") -> str:
+    """A row for each bug: what was *found*, or what the page said *before*, or none."""
+    known = {row.partition("\n")[0]: f"   * - {row}" for row in before.split("   * - ")[1:]}
+    for outcome in found:
+        bug, file = outcome.mutant.bug, outcome.mutant.file
+        known[bug] = f"   * - {bug}\n     - ``{file}``\n     - {_shown(outcome)}\n"
+    return HEAD + "".join(known[mutant.bug] for mutant in ALL if mutant.bug in known)
 
 
 def _shown(outcome: Outcome) -> str:
@@ -239,8 +240,7 @@ def main(words: Sequence[str]) -> int:
     for outcome in outcomes(chosen):
         found.append(outcome)
         print(f"{outcome.fate.value:8}  {outcome.mutant.bug}  ({outcome.by})", flush=True)
-    if not words:
-        PAGE.write_text(page(found))
+    PAGE.write_text(page(found, PAGE.read_text() if words else ""))
     return any(outcome.fate is not Fate.CAUGHT for outcome in found)
 
 
