@@ -223,9 +223,7 @@ class Front:
             return None
         is_ping = message.method == "ping"
         result = "{}" if is_ping else self.face.at_once(message.method, version)
-        if result is None:
-            return None
-        return f'{{"jsonrpc":"2.0","id":{dumps(message.id)},"result":{result}}}'
+        return None if result is None else spelled_answer(message.id, result)
 
     async def call(
         self,
@@ -303,6 +301,11 @@ class Front:
     def bug(wall: Firewall) -> MCPError:
         """What answers a request that met one."""
         return MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
+
+
+def spelled_answer(request_id: RequestId, result: str) -> str:
+    """With a *result* as it goes out."""
+    return f'{{"jsonrpc":"2.0","id":{dumps(request_id)},"result":{result}}}'
 
 
 def _capabilities(params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -71,7 +71,7 @@ from . import tasks
 from .address import face_of, workspace_of
 from .faces.face import Face
 from .faces.passed import PassedOn
-from .mcp import EXPECTED, Front, mcp_server
+from .mcp import EXPECTED, Front, mcp_server, spelled_answer
 from .progress import progress_note
 from .sessions import open_session
 
@@ -229,6 +229,13 @@ class Modern:
         exchange = _Exchange(message.id)
         front = Front(session, self.manager, face, session.draining, exchange.carry)
         workspace = self._workspace(session)
+        client = _called(route.client_info)
+        if not (message.params or {}).keys() - {"_meta"}:
+            known = face.at_once(message.method, route.protocol_version)
+            if known is not None:
+                with session.busy(), workspace.serves(front, message.id, client):
+                    await send_json(send, 200, spelled_answer(message.id, known))
+                return
         front.send, front.passed_on = exchange.send, workspace.passed_on
         front.may_resend = True
         front.observe(message)
@@ -274,7 +281,6 @@ class Modern:
             front.client_is_gone()
             nursery.cancel_scope.cancel("client is gone")
 
-        client = _called(route.client_info)
         with session.busy(), workspace.serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:

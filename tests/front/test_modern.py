@@ -50,6 +50,16 @@ async def test_lists_say_how_long_they_hold(method: str, params: Any, kind: str)
             assert result["cacheScope"] == "private"
 
 
+async def test_a_list_that_is_known_is_the_same_as_one_that_is_made() -> None:
+    with trio.fail_after(60):
+        async with open_world() as world:
+            client = world.client()
+            known = (await client.modern("tools/list").answer())["result"]
+            # What a server does not know of a request it does not mind, but looks at.
+            made = (await client.modern("tools/list", padding="x").answer())["result"]
+            assert list(known.items()) == list(made.items())
+
+
 LIST: dict[str, Any] = modern_headers("tools/list", {})
 STAMPED: dict[str, Any] = {"_meta": stamp()}
 
