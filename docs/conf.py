@@ -1,4 +1,4 @@
-"""Sphinx: the theme it brings, and our own extension for what is generated from the code."""
+"""Sphinx: the theme, and our own extensions for what is generated and drawn from the code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ project = "emceepee-trio"
 author = "the emceepee-trio authors"
 version = release = version_of("emceepee-trio")
 
-extensions = ["reference", "lanes"]
+extensions = ["reference", "lanes", "states", "tree"]
 exclude_patterns = ["_build"]
 default_role = "literal"
 smartquotes = False  # defaults are shown as JSON
 
-html_theme = "alabaster"
-html_theme_options = {"description": "One MCP connection to every MCP server"}
+html_theme = "furo"
+html_title = f"emceepee {version}"
+html_static_path = ["_static"]
+html_css_files = ["ours.css"]
 html_show_copyright = False
+html_copy_source = False
+html_show_sourcelink = False

@@ -32,7 +32,7 @@ def tools_rst() -> str:
 
 def _tool(tool: Tool) -> Iterator[str]:
     title = f"``{tool.name}``"
-    yield from (title, "~" * len(title), "")
+    yield from (f".. _tool-{tool.name}:", "", title, "-" * len(title), "")
     for each in _paragraphs(tool.description):
         yield from (_wrapped(each), "")
     for name, schema in tool.schema.get("properties", {}).items():
@@ -106,9 +106,9 @@ def lifecycle_rst() -> str:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "architecture.rst": lifecycle_rst,
-    "configuration.rst": reference_rst,
-    "http.rst": http_rst,
-    "tools.rst": tools_rst,
+    "reference/configuration.rst": reference_rst,
+    "reference/http.rst": http_rst,
+    "reference/tools.rst": tools_rst,
 }
 
 

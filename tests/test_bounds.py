@@ -1,4 +1,4 @@
-"""Every bound of ``docs/bounds.rst`` is tried: one goes beyond it, and finds that it is told.
+"""Every bound of ``docs/reference/bounds.rst`` is tried: one goes beyond it, and finds that it is told.
 
 A bound that is listed without a trial fails, and so does a trial of what is not listed, a setting
 of ``limits`` that counts something and is not listed, and a constant called ``MAX_…``.
@@ -105,7 +105,7 @@ from raw_http import serving
 from scripted import Play, scripted
 
 PACKAGE = Path(emceepee_trio.__file__).parent
-PAGE = Path(__file__).parents[1] / "docs" / "bounds.rst"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "bounds.rst"
 GUARD = 60.0
 """Seconds, on a clock that jumps where nothing but time is waited for."""
 Json = dict[str, Any]

@@ -54,7 +54,7 @@ PARTS = {"pydantic-monty-client": "pydantic-monty"}
 
 
 STARTS_US = {"hypercorn"}
-"""As ``docs/systemd.rst`` says; our own listeners do without."""
+"""As ``docs/howto/service.rst`` says; our own listeners do without."""
 
 
 def test_the_package_declares_what_it_imports_and_nothing_else() -> None:

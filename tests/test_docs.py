@@ -22,7 +22,7 @@ def test_a_page_says_what_the_code_says(page: str) -> None:
 
 
 def test_every_tool_and_setting_can_be_read_in_the_tree() -> None:
-    tools = (DOCS / "tools.rst").read_text("utf-8")
-    assert all(f"\n``{tool.name}``\n~~" in tools for tool in TOOLBOX.tools)
-    settings = (DOCS / "configuration.rst").read_text("utf-8")
+    tools = (DOCS / "reference" / "tools.rst").read_text("utf-8")
+    assert all(f"\n``{tool.name}``\n--" in tools for tool in TOOLBOX.tools)
+    settings = (DOCS / "reference" / "configuration.rst").read_text("utf-8")
     assert "   * - ``allowed_tools``\n     - list of string\n" in settings

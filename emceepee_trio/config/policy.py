@@ -79,7 +79,7 @@ class Policy:
         tuple[tuple[str, ...] | AllowedProgram, ...],
         Doc(
             "Command lines that may be started; each a list of globs, one for each word, or an "
-            "object that says more: see :doc:`policies`."
+            "object that says more: see :doc:`/security`."
         ),
     ] = ()
     network: Annotated[

@@ -326,7 +326,7 @@ class Config:
         Roots | None,
         Doc(
             "Folders that servers are told to keep to: ``file://`` URIs, paths, or objects with "
-            "``uri`` and ``name``; see :doc:`policies`."
+            "``uri`` and ``name``; see :doc:`/security`."
         ),
     ] = None
     context: Annotated[

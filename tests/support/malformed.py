@@ -1,6 +1,6 @@
 """Requests that are none, or could be taken for another: what h11, llhttp and we say to each.
 
-The page ``docs/http.rst`` shows them. h11 and llhttp (through httptools, with none of its
+The page ``docs/reference/http.rst`` shows them. h11 and llhttp (through httptools, with none of its
 leniencies) are asked as they are, without what is built on them.
 """
 
