@@ -1,4 +1,4 @@
-"""Every bound of ``docs/reference/bounds.rst`` is tried: one goes beyond it, and finds that it is told.
+"""Every bound of ``docs/reference/bounds.rst`` is tried: one goes beyond it, and is told.
 
 A bound that is listed without a trial fails, and so does a trial of what is not listed, a setting
 of ``limits`` that counts something and is not listed, and a constant called ``MAX_…``.

@@ -56,7 +56,9 @@ def head(tip: Point, angle: float) -> str:
         for by in (-0.42, 0.42)
     ]
     (ax, ay), (bx, by) = ends
-    return f'<path class="head" d="M{ax:.1f} {ay:.1f}L{tip[0]:.1f} {tip[1]:.1f}L{bx:.1f} {by:.1f}z"/>'
+    return (
+        f'<path class="head" d="M{ax:.1f} {ay:.1f}L{tip[0]:.1f} {tip[1]:.1f}L{bx:.1f} {by:.1f}z"/>'
+    )
 
 
 def star(table: Table) -> str:
@@ -77,7 +79,8 @@ def star(table: Table) -> str:
             tip = right - WIDTH / 2
             yield (
                 f'<path class="arrow" d="M{start:g} {middle:g}C{bend:g} {middle:g} {start:g} {y:g} '
-                f'{bend:g} {y:g}H{tip - 34:g}C{tip - 14:g} {y:g} {tip - 26:g} {end:g} {tip:g} {end:g}"/>'
+                f"{bend:g} {y:g}H{tip - 34:g}C{tip - 14:g} {y:g} {tip - 26:g} {end:g} "
+                f'{tip:g} {end:g}"/>'
             )
             yield head((tip, end), 0)
             yield f'<text class="cause" x="{bend + 8:g}" y="{y - 5:g}">{escape(step.cause)}</text>'
