@@ -21,6 +21,7 @@ from .settings import (
     Http,
     Limits,
     NativeSettings,
+    PageSettings,
     RelaySettings,
     ResultSettings,
 )
@@ -38,6 +39,7 @@ _SECTIONS: tuple[tuple[str, type], ...] = (
     ("results", ResultSettings),
     ("native", NativeSettings),
     ("relay", RelaySettings),
+    ("page", PageSettings),
     ("health", Health),
     ("codemode", Codemode),
     ("http", Http),
