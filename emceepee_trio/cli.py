@@ -21,12 +21,22 @@ COMMANDS = {
     "call": "call one tool and print its result",
     "tools": "what tools there are",
     "servers": "what servers there are, and whether they work",
+    "import": "take over the servers that other programs have configured",
+    "connect": "add our entry to the settings of other programs",
+    "disconnect": "undo that",
     "logs": "what servers log",
     "status": "sessions, servers, tasks and open questions of a running daemon",
     "sessions": "who is connected to a running daemon",
     "completion": "print a script that completes commands and options for bash, zsh or fish",
 }
 """Each a module that is imported when it is asked for: some start often, and have to be small."""
+
+ROOMS = {
+    "import": "home.take_over",
+    "connect": "home.connect",
+    "disconnect": "home.disconnect",
+}
+"""Modules that are not called as their command is, or have company."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -99,7 +109,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
     for name in COMMANDS if asked == "completion" else [asked] if asked else []:
-        module = import_module(f".commands.{name}", __package__)
+        module = import_module(f".commands.{ROOMS.get(name, name)}", __package__)
         module.add_arguments(commands[name])
         commands[name].set_defaults(run=module.run, commands=commands)
     options, strangers = parser.parse_known_args(words)

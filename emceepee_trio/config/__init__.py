@@ -15,6 +15,7 @@ from .files import (
     load,
     load_default,
     parse,
+    read_text,
     server_from_arguments,
 )
 from .policy import AllowedProgram, Policy
@@ -64,6 +65,7 @@ __all__ = [
     "load",
     "load_default",
     "parse",
+    "read_text",
     "reference_rst",
     "server_from_arguments",
     "with_defaults",

@@ -75,7 +75,7 @@ def load(
         if len(found.content) > MAX_CONFIG_BYTES:
             raise ConfigError([Problem("", f"{path}: longer than {MAX_CONFIG_BYTES} bytes")])
         text = found.content.decode("utf-8-sig")
-        data = _toml(text) if path.suffix == ".toml" else jsonc.loads(text)
+        data = read_text(text, path)
     except Unreadable as exc:
         raise ConfigError([Problem("", f"cannot read {path}: {exc}")]) from None
     except UnicodeDecodeError as exc:
@@ -88,6 +88,15 @@ def load(
         warning = f"{path}: every user of this machine can write to it, and so have us run programs"
         loaded = attrs.evolve(loaded, warnings=(warning, *loaded.warnings))
     return loaded
+
+
+def read_text(text: str, path: Path) -> object:
+    """What the *text* of that file says.
+
+    Raises:
+        SyntaxProblem: nothing.
+    """
+    return _toml(text) if path.suffix == ".toml" else jsonc.loads(text)
 
 
 def _toml(text: str) -> object:

@@ -75,6 +75,47 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """For people in a terminal as wide as that is; for everybody else a line each.
+
+    Raises:
+        CannotWrite: it has not arrived.
+    """
+    if not is_terminal():
+        say("\n".join(table(titles, rows)))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title in titles:
+        shown.add_column(title.capitalize(), overflow="fold")
+    for row in rows:
+        # Whatever stands in a cell is text, and neither markup nor for the terminal to obey.
+        shown.add_row(*(Text(escaped(str(cell)), _STYLES.get(str(cell), "")) for cell in row))
+    try:
+        Console(highlight=False).print(shown)
+    except OSError as error:
+        raise CannotWrite from error
+    flush()
+
+
+_STYLES = {
+    **dict.fromkeys(("new", "add", "change", "new file", "restore", "connected", "ok"), "green"),
+    **dict.fromkeys(("conflict", "warning", "reconnecting", "disabled"), "yellow"),
+    **dict.fromkeys(("left alone", "error", "broken"), "red"),
+    **dict.fromkeys(("same", "left out", "nothing", "idle"), "dim"),
+}
+"""Words that stand alone in a cell; what they say they also say without a colour."""
+
+
+def is_terminal() -> bool:
+    """Whether a person sees it, and sees more than letters."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def flush() -> None:
     """
     Raises:

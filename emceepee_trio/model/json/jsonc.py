@@ -12,10 +12,12 @@ from typing import Any, NoReturn
 
 from .intake import TooMuch, check_text
 
-_STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
+STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
+"""Also one that does not end, up to the end of its line."""
+
+_COMMENT = re.compile(rf"{STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
 # A comma with nothing before it, as in "[,]", is taken along, so that it stays a mistake.
-_TRAILING = re.compile(rf"{_STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
+_TRAILING = re.compile(rf"{STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
 
 
 class SyntaxProblem(Exception):
@@ -38,7 +40,7 @@ def loads(text: str) -> object:
     Raises:
         SyntaxProblem: it is not JSON, even so.
     """
-    plain = _TRAILING.sub(_blank_comma, _COMMENT.sub(_blank_comment, text))
+    plain = _TRAILING.sub(_blank_comma, without_comments(text))
     try:
         check_text(plain, len(plain))
         return json.loads(plain, object_pairs_hook=_object, parse_constant=_refuse)
@@ -47,6 +49,11 @@ def loads(text: str) -> object:
         raise SyntaxProblem(f"{where}: {exc.msg[:1].lower()}{exc.msg[1:]}") from None
     except TooMuch as too_much:
         raise SyntaxProblem(str(too_much).removeprefix("is ")) from None
+
+
+def without_comments(text: str) -> str:
+    """With blanks in their place, so that everything else stands where it did."""
+    return _COMMENT.sub(_blank_comment, text)
 
 
 def _blank_comment(found: re.Match[str]) -> str:

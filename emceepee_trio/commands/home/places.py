@@ -1,0 +1,182 @@
+"""Where each client keeps the servers that it is told of, and under which key.
+
+As of November 2026, by their own documentation and code. What an environment variable moves is
+looked for where it says; a client of which nothing is there is not installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from ...errors import EmceepeeError
+
+Environ = Mapping[str, str]
+
+
+class NoHome(EmceepeeError):
+    """Nobody says where a user's files are."""
+
+
+@attrs.frozen
+class Place:
+    """A file in which a client has servers, and where in it."""
+
+    client: str
+    path: Path
+    key: str
+    """As `dialects` calls it; parts are between dots."""
+    sign: Path
+    """What is there if the client is, or this profile of it."""
+    is_for_us: bool = True
+    """Whether our entry goes there, too; else it is only read."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.key.split("."))
+
+    @property
+    def is_there(self) -> bool:
+        return self.path.exists() or self.path.is_symlink()
+
+
+@attrs.frozen
+class Around:
+    """The environment in which a client would look for its files."""
+
+    environ: Environ
+    platform: str = sys.platform
+
+    @property
+    def home(self) -> Path:
+        home = self.environ.get("HOME")
+        if not home:
+            try:
+                return Path.home()
+            except RuntimeError:
+                raise NoHome("there is no home to look for clients in; set HOME") from None
+        return Path(home)
+
+    @property
+    def settings(self) -> Path:
+        """Where programs of a desktop have theirs."""
+        if self.platform == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.named("XDG_CONFIG_HOME") or self.home / ".config"
+
+    def named(self, *variables: str) -> Path | None:
+        """The folder or file that the first of these variables names that is set."""
+        found = next(filter(None, map(self.environ.get, variables)), None)
+        return None if found is None else Path(found).absolute()
+
+
+def _claude_code(around: Around) -> Iterator[Place]:
+    moved = around.named("CLAUDE_CONFIG_DIR")
+    path = (moved or around.home) / ".claude.json"
+    yield Place("claude-code", path, "mcpServers", moved or around.home / ".claude")
+
+
+def _claude_desktop(around: Around) -> Iterator[Place]:
+    folder = around.settings / "Claude"
+    yield Place("claude-desktop", folder / "claude_desktop_config.json", "mcpServers", folder)
+
+
+def _cursor(around: Around) -> Iterator[Place]:
+    folder = around.home / ".cursor"
+    yield Place("cursor", folder / "mcp.json", "mcpServers", folder)
+
+
+def _users_of_vscode(around: Around) -> Iterator[Path]:
+    if (portable := around.named("VSCODE_PORTABLE")) is not None:
+        yield portable / "user-data" / "User"
+    base = around.named("VSCODE_APPDATA") or around.settings
+    for product in ("Code", "Code - Insiders", "VSCodium"):
+        yield base / product / "User"
+
+
+def _vscode(around: Around) -> Iterator[Place]:
+    for user in _users_of_vscode(around):
+        yield Place("vscode", user / "mcp.json", "servers", user)
+        yield Place("vscode", user / "settings.json", "mcp.servers", user, is_for_us=False)
+        # A profile without such a file shows the servers of the default one.
+        for path in sorted(user.glob("profiles/*/mcp.json")):
+            yield Place("vscode", path, "servers", path)
+
+
+def _codex(around: Around) -> Iterator[Place]:
+    folder = around.named("CODEX_HOME") or around.home / ".codex"
+    main = folder / "config.toml"
+    yield Place("codex", main, "mcp_servers", folder)
+    # Profiles are layers over that file, so that our entry is in them, too.
+    for path in sorted(folder.glob("*.config.toml")):
+        yield Place("codex", path, "mcp_servers", path, is_for_us=False)
+
+
+def _gemini(around: Around) -> Iterator[Place]:
+    folder = (around.named("GEMINI_CLI_HOME") or around.home) / ".gemini"
+    yield Place("gemini", folder / "settings.json", "mcpServers", folder)
+
+
+def _copilot(around: Around) -> Iterator[Place]:
+    folder = around.named("COPILOT_HOME") or around.home / ".copilot"
+    yield Place("copilot", folder / "mcp-config.json", "mcpServers", folder)
+
+
+def _windsurf(around: Around) -> Iterator[Place]:
+    for product in ("windsurf", "windsurf-next"):
+        folder = around.home / ".codeium" / product
+        yield Place("windsurf", folder / "mcp_config.json", "mcpServers", folder)
+    devin = (around.named("XDG_CONFIG_HOME") or around.home / ".config") / "devin"
+    yield Place("windsurf", devin / "mcp_config.json", "mcpServers", devin)
+
+
+def _cline(around: Around) -> Iterator[Place]:
+    root = around.named("CLINE_DIR") or around.home / ".cline"
+    data = around.named("CLINE_DATA_DIR") or root / "data"
+    name = "cline_mcp_settings.json"
+    path = around.named("CLINE_MCP_SETTINGS_PATH") or data / "settings" / name
+    yield Place("cline", path, "mcpServers", data)
+    for user in _users_of_vscode(around):  # where it was, before versions of 2026
+        settings = user / "globalStorage" / "saoudrizwan.claude-dev" / "settings"
+        yield Place("cline", settings / name, "mcpServers", settings)
+
+
+def _zed(around: Around) -> Iterator[Place]:
+    base = around.named("FLATPAK_XDG_CONFIG_HOME", "XDG_CONFIG_HOME") or around.home / ".config"
+    yield Place("zed", base / "zed" / "settings.json", "context_servers", base / "zed")
+
+
+CLIENTS: Mapping[str, Callable[[Around], Iterator[Place]]] = {
+    "claude-code": _claude_code,
+    "claude-desktop": _claude_desktop,
+    "cursor": _cursor,
+    "vscode": _vscode,
+    "codex": _codex,
+    "gemini": _gemini,
+    "copilot": _copilot,
+    "windsurf": _windsurf,
+    "cline": _cline,
+    "zed": _zed,
+}
+"""By the names under which commands know them."""
+
+
+def places(client: str, around: Around) -> list[Place]:
+    """Each file once, the one that it reads first at the beginning."""
+    found: dict[Path, Place] = {}
+    for place in CLIENTS[client](around):
+        found.setdefault(place.path, place)
+    return list(found.values())
+
+
+def to_be_told(client: str, around: Around) -> list[Place]:
+    """Where our entry goes: every profile that there is, or the one there would be."""
+    mine = [place for place in places(client, around) if place.is_for_us]
+    return [place for place in mine if place.sign.exists() or place.is_there] or mine[:1]
+
+
+def is_installed(client: str, around: Around) -> bool:
+    return any(place.sign.exists() or place.is_there for place in places(client, around))
