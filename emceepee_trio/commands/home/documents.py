@@ -104,18 +104,20 @@ class Document:
         for key in keys:
             inner = inner[key]
         del inner[name]
-        return self._changed(lambda text: self._edits.take(text, keys, name), wanted)
+        # In TOML a table that nothing is in may not be there at all.
+        empty = {key: value for key, value in wanted.items() if key != keys[0] or value != {}}
+        return self._changed(lambda text: self._edits.take(text, keys, name), wanted, empty)
 
     @property
     def _edits(self) -> ModuleType:
         return toml_edits if self.target.suffix == ".toml" else edits
 
-    def _changed(self, change: Callable[[str], str], wanted: object) -> bytes:
+    def _changed(self, change: Callable[[str], str], *wanted: object) -> bytes:
         before = (self.content or b"").decode()
         bom = BOM if before.startswith(BOM) else ""
         try:
             after: str = change(before.removeprefix(BOM))
-            is_right = read_text(after, self.target) == wanted
+            is_right = read_text(after, self.target) in wanted
         except (edits.NoObject, jsonc.SyntaxProblem, ValueError):
             is_right = False
         if not is_right:  # written in a way that we do not know

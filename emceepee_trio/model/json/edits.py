@@ -70,6 +70,8 @@ def put(text: str, path: Sequence[str], key: str, value: object) -> str:
             break
         here = _object(plain, _TOKEN.search(plain, member.value), ".".join(path[: depth + 1]))
     if (there := here.get(key)) is not None:
+        if jsonc.loads(text[there.value : there.end]) == value:
+            return text
         indent = _indent(plain, there.start)
         said = json.dumps(value, ensure_ascii=False)
         if indent is not None:

@@ -19,10 +19,14 @@ def put(text: str, path: Sequence[str], key: str, value: Mapping[str, Any]) -> s
     Raises:
         NoObject: something else is in the way.
     """
-    plain = text.replace("\r\n", "\n")
-    if (longer := _appended(plain, path, key, value)) is not None:
-        return longer.replace("\n", "\r\n") if "\r\n" in text else longer
-    document = tomlkit.parse(plain)
+    if (longer := _appended(text, path, key, value)) is not None:
+        return longer
+    said: Any = tomllib.loads(text)
+    for name in path:
+        said = said.get(name) if isinstance(said, dict) else None
+    if isinstance(said, dict) and said.get(key) == value:
+        return text
+    document = tomlkit.parse(text)
     here: Any = document
     for name in path:
         if name not in here:
@@ -31,33 +35,39 @@ def put(text: str, path: Sequence[str], key: str, value: Mapping[str, Any]) -> s
         if not isinstance(here, Mapping):
             raise NoObject(f"{name} is no table")
     here[key] = _table(value, inline=_is_inline(here))
-    return _as(text, document.as_string())
+    return document.as_string()
 
 
 def take(text: str, path: Sequence[str], key: str) -> str:
     """Without *key* of the table at *path*; as it is if there is no such key."""
-    plain = text.replace("\r\n", "\n")
-    wanted = tomllib.loads(plain)
+    wanted = tomllib.loads(text)
     here: Any = wanted
     for name in path:
         here = here.get(name, {}) if isinstance(here, Mapping) else {}
     if here.pop(key, None) is None:
         return text
-    # As it was added, from its header to the next; where that would be more or less, by the
-    # library, which puts tables of one family together that were not.
+    # As it was added. Where that is less or more than the entry, by the library, which puts tables
+    # of one family together that were not, and takes comments behind a table for its own.
     header = re.escape(f"[{_dotted(path, key)}]")
-    shorter = re.sub(rf"(?ms)^\n?{header}.*?(?=^\n?\[|\Z)", "", plain, count=1)
+    shorter = re.sub(rf"(?m)(?:^\r?\n)?^{header}\r?\n(?:[^\s#\[].*(?:\n|\Z))*", "", text, count=1)
     try:
-        if tomllib.loads(shorter) == wanted:
-            return _as(text, shorter)
+        if _without_empty(tomllib.loads(shorter), path) == _without_empty(wanted, path):
+            return shorter
     except tomllib.TOMLDecodeError:
         pass
-    document = tomlkit.parse(plain)
+    document = tomlkit.parse(text)
     here = document
     for name in path:
         here = here[name]
     del here[key]
-    return _as(text, document.as_string())
+    return document.as_string()
+
+
+def _without_empty(data: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """A table that nobody has begun is none; one that is empty may as well not be there."""
+    if path and data.get(path[0]) == {}:
+        return {name: inner for name, inner in data.items() if name != path[0]}
+    return data
 
 
 def _dotted(path: Sequence[str], key: str) -> str:
@@ -75,10 +85,13 @@ def _appended(text: str, path: Sequence[str], key: str, value: Mapping[str, Any]
     if key in inner:
         return None
     inner[key] = value
-    gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
-    longer = (
-        f"{text}{gap}[{_dotted(path, key)}]\n{_table(value, inline=False).as_string().rstrip()}\n"
-    )
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = [
+        f"[{_dotted(path, key)}]",
+        *_table(value, inline=False).as_string().strip().split("\n"),
+    ]
+    gap = newline * (1 if text.endswith("\n") else 2) if text else ""
+    longer = text + gap + "".join(line + newline for line in lines)
     try:
         return longer if tomllib.loads(longer) == wanted else None
     except tomllib.TOMLDecodeError:
@@ -94,13 +107,4 @@ def _table(value: Mapping[str, Any], *, inline: bool) -> Table | InlineTable:
     for key, inner in value.items():
         # What is in an entry is short, and a table in it would be a header of its own.
         made[key] = _table(inner, inline=True) if isinstance(inner, Mapping) else inner
-    if not inline:
-        made.add(tomlkit.nl())
     return made
-
-
-def _as(before: str, after: str) -> str:
-    """With the line ends of *before*, and no more of them at its end."""
-    if not before.endswith("\n\n"):
-        after = after.rstrip("\n") + "\n" if after.strip() else after
-    return after.replace("\n", "\r\n") if "\r\n" in before else after

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee_trio.model.json import jsonc
+from emceepee_trio.model.json.edits import NoObject, put, take
+
+NEW = {"command": "x", "args": ["a"]}
+SAID = '{"command": "x", "args": ["a"]}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"s":{"a":1}}', f'{{"s":{{"a":1, "new": {SAID}}}}}'),
+        ('{"s":{}}', f'{{"s":{{"new": {SAID}}}}}'),
+        ('{"s": {"a": 1 /* one */}}', f'{{"s": {{"a": 1, "new": {SAID} /* one */}}}}'),
+        ('{"s": {"a": 1, }}', f'{{"s": {{"a": 1, "new": {SAID} }}}}'),
+        (
+            '{\n\t"s": {\n\t\t"a": 1 // one\n\t\t// two\n\t}\n}',
+            (
+                '{\n\t"s": {\n\t\t"a": 1, // one\n\t\t// two\n\t\t"new": {\n\t\t\t"command": "x",\n'
+                '\t\t\t"args": [\n\t\t\t\t"a"\n\t\t\t]\n\t\t}\n\t}\n}'
+            ),
+        ),
+        (
+            '{\r\n  "s": {\r\n    "a": "}",\r\n  },\r\n}\r\n',
+            (
+                '{\r\n  "s": {\r\n    "a": "}",\r\n    "new": {\r\n      "command": "x",\r\n'
+                '      "args": [\r\n        "a"\r\n      ]\r\n    },\r\n  },\r\n}\r\n'
+            ),
+        ),
+    ],
+)
+def test_what_is_added_looks_like_what_is_there_and_can_be_taken_out(
+    before: str, after: str
+) -> None:
+    assert put(before, ["s"], "new", NEW) == after
+    left = take(after, ["s"], "new")
+    assert left == before or re.sub(r", }", " }", left) == re.sub(r", }", " }", before)
+
+
+@pytest.mark.parametrize("before", ["", " \n", "{}", "{ }\n", "// note\n", "{\n  // note\n}"])
+def test_where_nothing_is_all_of_it_is_made(before: str) -> None:
+    after = put(before, ["s"], "new", NEW)
+    assert jsonc.loads(after) == {"s": {"new": NEW}}
+    assert ("// note\n" in after) == ("// note\n" in before)
+
+
+@pytest.mark.parametrize("before", ['{"s": []}', '{"s": null}', '{"s": "x"}', "[]", "3"])
+def test_what_is_no_object_is_not_made_one(before: str) -> None:
+    with pytest.raises(NoObject, match="is no object"):
+        put(before, ["s"], "new", NEW)
+
+
+def test_a_value_that_is_there_is_replaced_in_its_place() -> None:
+    before = '{\n  "s": {\n    "new": 1, // ours\n    "z": 2\n  }\n}'
+    assert put(before, ["s"], "new", 3) == before.replace("1,", "3,")
+
+
+def test_a_comment_that_ends_with_its_line_takes_nothing_in() -> None:
+    before = '{"s": {"a": 1, // note\n"new": 2, "b": 3}}'
+    assert jsonc.loads(take(before, ["s"], "new")) == {"s": {"a": 1, "b": 3}}
+
+
+def test_of_a_name_that_stands_twice_the_last_is_meant() -> None:
+    after = put('{"s": {"new": 1, "new": 2}}', ["s"], "new", 3)
+    assert after == '{"s": {"new": 1, "new": 3}}'
+
+
+BLANK = st.sampled_from(["", " ", "\n", "\n  ", "\t", "/* c, } */", " // l }\n", "\r\n"])
+NAMES = st.sampled_from(["a", "s", "new", 'q"}', "ü", "//"])
+LEAVES = st.one_of(
+    st.sampled_from(["1", "true", "null", '"x"', '"// no"', '"\\\\"', '"{,"', "[]", "[1, {}]"])
+)
+
+
+@st.composite
+def written(draw: st.DrawFn, depth: int = 3) -> str:
+    """An object as somebody may have written it."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        return draw(LEAVES)
+    names = draw(st.lists(NAMES, unique=True, max_size=3))
+    members = [
+        f"{draw(BLANK)}{json.dumps(name)}{draw(BLANK)}:{draw(BLANK)}{draw(written(depth - 1))}"
+        for name in names
+    ]
+    comma = draw(st.sampled_from(["", ","])) if members else ""
+    return "{" + f"{draw(BLANK)},".join(members) + draw(BLANK) + comma + draw(BLANK) + "}"
+
+
+@given(written(), st.lists(NAMES, max_size=2), NAMES)
+def test_nothing_but_what_is_asked_for_changes(text: str, path: list[str], name: str) -> None:
+    wanted = jsonc.loads(text)
+    try:
+        after = put(text, path, name, NEW)
+    except NoObject:
+        return
+    inner = wanted
+    for key in path:
+        assert isinstance(inner, dict)
+        inner = inner.setdefault(key, {})
+    assert isinstance(inner, dict)
+    was_there = name in inner
+    inner[name] = NEW
+    assert jsonc.loads(after) == wanted
+
+    less = take(after, path, name)
+    del inner[name]
+    assert jsonc.loads(less) == wanted
+    comments = re.compile(r"/\*.*?\*/|// l }")
+    assert comments.findall(less) == comments.findall(text) or was_there
+    assert put(after, path, name, NEW) == after
