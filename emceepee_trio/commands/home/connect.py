@@ -16,7 +16,7 @@ from .asking import agreed, chosen, shown
 from .backups import Backup, Backups, digest
 from .documents import Document, Unusable
 from .entry import NAME, Entry, command_line, entry_of
-from .places import CLIENTS, Around, Place, is_installed, to_be_told
+from .places import CLIENTS, Around, ClientFile, is_installed, to_be_told
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @attrs.frozen
-class Step:
+class Change:
     """What becomes of one file."""
 
-    place: Place
+    place: ClientFile
     does: str
     note: str = ""
     document: Document | None = None
@@ -82,37 +82,39 @@ def _overview(around: Around, words: Sequence[str]) -> list[tuple[str, str, str]
     return rows
 
 
-def _row(step: Step) -> tuple[str, str, str, str]:
+def _row(step: Change) -> tuple[str, str, str, str]:
     return step.place.client, shown(step.place.path), step.does, step.note
 
 
-def _step(place: Place, words: list[str], backups: Backups) -> Step:
+def _step(place: ClientFile, words: list[str], backups: Backups) -> Change:
     try:
         document = Document.read(place.path)
     except Unusable as error:
-        return Step(place, "left alone", str(error), is_bad=True)
+        return Change(place, "left alone", str(error), is_bad=True)
     servers = document.at(place.keys) or {}
     if not isinstance(servers, dict):
-        return Step(place, "left alone", f"{place.key} is no object; mend that first", is_bad=True)
+        return Change(
+            place, "left alone", f"{place.key} is no object; mend that first", is_bad=True
+        )
     entry = entry_of(place.client, words)
     name, there = _ours(servers)
     if there == entry:
-        return Step(place, "nothing", "connected")
+        return Change(place, "nothing", "connected")
     if there is not None:
         backup = backups.of(document)
         is_as_we_left_it = backup is not None and digest(document.content or b"") == backup.written
         if name != NAME or not is_as_we_left_it:
             if not is_us(name, there if isinstance(there, dict) else {}, {PORT}):
                 why = f"{NAME!r} is something else there; rename that first"
-                return Step(place, "left alone", why, is_bad=True)
-            return Step(place, "nothing", f"connected by {name!r}, which somebody else wrote")
+                return Change(place, "left alone", why, is_bad=True)
+            return Change(place, "nothing", f"connected by {name!r}, which somebody else wrote")
     try:
         document.check_writable()
         document.with_entry(place.keys, NAME, entry)
     except Unusable as error:
-        return Step(place, "left alone", str(error), is_bad=True)
+        return Change(place, "left alone", str(error), is_bad=True)
     does = "new file" if document.content is None else "add" if there is None else "change"
-    return Step(place, does, "", document, entry)
+    return Change(place, does, "", document, entry)
 
 
 def _ours(servers: dict[str, object]) -> tuple[str, object]:
@@ -125,7 +127,7 @@ def _ours(servers: dict[str, object]) -> tuple[str, object]:
     return NAME, None
 
 
-def _write(step: Step, backups: Backups) -> None:
+def _write(step: Change, backups: Backups) -> None:
     document, place = step.document, step.place
     assert document is not None
     assert step.entry is not None

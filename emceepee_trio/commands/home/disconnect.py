@@ -18,7 +18,7 @@ from .asking import agreed, chosen, shown
 from .backups import Backup, Backups, digest
 from .documents import Document, Unusable
 from .entry import NAME
-from .places import CLIENTS, Around, Place, places
+from .places import CLIENTS, Around, ClientFile, places
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class Undoing:
     """What becomes of one file."""
 
-    place: Place
+    place: ClientFile
     does: str
     note: str = ""
     document: Document | None = None
@@ -81,17 +81,17 @@ def run(options: argparse.Namespace) -> int:
     return int(failed)
 
 
-def _files(client: str, around: Around, backups: Backups) -> Iterator[Place]:
+def _files(client: str, around: Around, backups: Backups) -> Iterator[ClientFile]:
     """Also those that it has no more, since a variable is another one now."""
     known = [place for place in places(client, around) if place.is_for_us]
     yield from known
     for backup in backups:
         if backup.client == client and backup.path not in {str(place.path) for place in known}:
             path = Path(backup.path)
-            yield Place(client, path, known[0].key, path)
+            yield ClientFile(client, path, known[0].key, path)
 
 
-def _undoing(place: Place, backups: Backups) -> Undoing | None:
+def _undoing(place: ClientFile, backups: Backups) -> Undoing | None:
     """None if there is nothing of ours in it."""
     try:
         document = Document.read(place.path)
@@ -129,7 +129,7 @@ def _undoing(place: Place, backups: Backups) -> Undoing | None:
     return Undoing(place, "remove our entry", note, document, backup)
 
 
-def _is_kept(place: Place, backups: Backups) -> bool:
+def _is_kept(place: ClientFile, backups: Backups) -> bool:
     return any(backup.path == str(place.path) for backup in backups)
 
 

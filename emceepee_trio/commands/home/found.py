@@ -21,14 +21,14 @@ from ...config.ourselves import is_us
 from ...model.text.redact import HIDDEN, redact_command, redact_text
 from ..common.options import PORT
 from .documents import Document
-from .places import Place
+from .places import ClientFile
 
 _SHELLS = re.compile(r"(?<![$\\\w])\$([A-Za-z_]\w*)")
 """A variable without braces, which Gemini CLI fills in and we do not."""
 
 
 @attrs.frozen
-class Found:
+class TheirServer:
     """A server of a client."""
 
     client: str
@@ -48,7 +48,7 @@ class Found:
         return tuple(_secrets(self.values))
 
 
-def servers_of(place: Place, document: Document) -> Iterator[Found]:
+def servers_of(place: ClientFile, document: Document) -> Iterator[TheirServer]:
     """All that are written there, those of projects too."""
     folder = document.target.parent
     servers = document.at(place.keys)
@@ -62,24 +62,28 @@ def servers_of(place: Place, document: Document) -> Iterator[Found]:
             yield from _found(place, f"{place.client} in {project}", servers, Path(project))
 
 
-def _found(place: Place, origin: str, servers: object, folder: Path) -> Iterator[Found]:
+def _found(place: ClientFile, origin: str, servers: object, folder: Path) -> Iterator[TheirServer]:
     if not isinstance(servers, dict):
         return
     for name, written in servers.items():
         if isinstance(written, dict):
             yield _judged(place, origin, name, written, folder)
         else:
-            yield Found(place.client, origin, name, {}, None, "its entry is no object")
+            yield TheirServer(place.client, origin, name, {}, None, "its entry is no object")
 
 
-def _judged(place: Place, origin: str, name: str, written: dict[str, Any], folder: Path) -> Found:
+def _judged(
+    place: ClientFile, origin: str, name: str, written: dict[str, Any], folder: Path
+) -> TheirServer:
     entry = translate(written, name, place.key)
     if entry is None:
-        return Found(place.client, origin, name, {}, None, "it says neither a command nor a url")
+        return TheirServer(
+            place.client, origin, name, {}, None, "it says neither a command nor a url"
+        )
     values = {ALIASES.get(key, key): value for key, value in entry.values.items()}
     values.pop("name", None)
     if is_us(name, values, {PORT}):
-        return Found(place.client, origin, name, {}, None, "it is emceepee itself")
+        return TheirServer(place.client, origin, name, {}, None, "it is emceepee itself")
     if place.client == "gemini":
         values = _in_strings(values, lambda text: _SHELLS.sub(r"${\1}", text))
     values = _absolute(_own_variables(values), folder)
@@ -88,14 +92,14 @@ def _judged(place: Place, origin: str, name: str, written: dict[str, Any], folde
         loaded = parse({"mcpServers": {better: values}}, folder=folder, environ=os.environ)
     except ConfigError as error:
         why = "; ".join(str(each).removeprefix(f"mcpServers.{better}.") for each in error.problems)
-        return Found(place.client, origin, name, values, None, why)
+        return TheirServer(place.client, origin, name, values, None, why)
     (server,) = loaded.config.servers or (None,)
     lost = [str(problem) for problem in entry.problems] + [
         warning.removeprefix(f"{name}.") for warning in entry.warnings if "; " in warning
     ]
     if isinstance(server, Lacking):
         lost.insert(0, f"disabled until then: {server.lacks}")
-    return Found(place.client, origin, better, values, server, "; ".join(lost))
+    return TheirServer(place.client, origin, better, values, server, "; ".join(lost))
 
 
 def _in_strings(value: Any, change: Any) -> Any:

@@ -22,7 +22,7 @@ class NoHome(EmceepeeError):
 
 
 @attrs.frozen
-class Place:
+class ClientFile:
     """A file in which a client has servers, and where in it."""
 
     client: str
@@ -73,20 +73,20 @@ class Around:
         return None if found is None else Path(found).absolute()
 
 
-def _claude_code(around: Around) -> Iterator[Place]:
+def _claude_code(around: Around) -> Iterator[ClientFile]:
     moved = around.named("CLAUDE_CONFIG_DIR")
     path = (moved or around.home) / ".claude.json"
-    yield Place("claude-code", path, "mcpServers", moved or around.home / ".claude")
+    yield ClientFile("claude-code", path, "mcpServers", moved or around.home / ".claude")
 
 
-def _claude_desktop(around: Around) -> Iterator[Place]:
+def _claude_desktop(around: Around) -> Iterator[ClientFile]:
     folder = around.settings / "Claude"
-    yield Place("claude-desktop", folder / "claude_desktop_config.json", "mcpServers", folder)
+    yield ClientFile("claude-desktop", folder / "claude_desktop_config.json", "mcpServers", folder)
 
 
-def _cursor(around: Around) -> Iterator[Place]:
+def _cursor(around: Around) -> Iterator[ClientFile]:
     folder = around.home / ".cursor"
-    yield Place("cursor", folder / "mcp.json", "mcpServers", folder)
+    yield ClientFile("cursor", folder / "mcp.json", "mcpServers", folder)
 
 
 def _users_of_vscode(around: Around) -> Iterator[Path]:
@@ -97,59 +97,59 @@ def _users_of_vscode(around: Around) -> Iterator[Path]:
         yield base / product / "User"
 
 
-def _vscode(around: Around) -> Iterator[Place]:
+def _vscode(around: Around) -> Iterator[ClientFile]:
     for user in _users_of_vscode(around):
-        yield Place("vscode", user / "mcp.json", "servers", user)
-        yield Place("vscode", user / "settings.json", "mcp.servers", user, is_for_us=False)
+        yield ClientFile("vscode", user / "mcp.json", "servers", user)
+        yield ClientFile("vscode", user / "settings.json", "mcp.servers", user, is_for_us=False)
         # A profile without such a file shows the servers of the default one.
         for path in sorted(user.glob("profiles/*/mcp.json")):
-            yield Place("vscode", path, "servers", path)
+            yield ClientFile("vscode", path, "servers", path)
 
 
-def _codex(around: Around) -> Iterator[Place]:
+def _codex(around: Around) -> Iterator[ClientFile]:
     folder = around.named("CODEX_HOME") or around.home / ".codex"
     main = folder / "config.toml"
-    yield Place("codex", main, "mcp_servers", folder)
+    yield ClientFile("codex", main, "mcp_servers", folder)
     # Profiles are layers over that file, so that our entry is in them, too.
     for path in sorted(folder.glob("*.config.toml")):
-        yield Place("codex", path, "mcp_servers", path, is_for_us=False)
+        yield ClientFile("codex", path, "mcp_servers", path, is_for_us=False)
 
 
-def _gemini(around: Around) -> Iterator[Place]:
+def _gemini(around: Around) -> Iterator[ClientFile]:
     folder = (around.named("GEMINI_CLI_HOME") or around.home) / ".gemini"
-    yield Place("gemini", folder / "settings.json", "mcpServers", folder)
+    yield ClientFile("gemini", folder / "settings.json", "mcpServers", folder)
 
 
-def _copilot(around: Around) -> Iterator[Place]:
+def _copilot(around: Around) -> Iterator[ClientFile]:
     folder = around.named("COPILOT_HOME") or around.home / ".copilot"
-    yield Place("copilot", folder / "mcp-config.json", "mcpServers", folder)
+    yield ClientFile("copilot", folder / "mcp-config.json", "mcpServers", folder)
 
 
-def _windsurf(around: Around) -> Iterator[Place]:
+def _windsurf(around: Around) -> Iterator[ClientFile]:
     for product in ("windsurf", "windsurf-next"):
         folder = around.home / ".codeium" / product
-        yield Place("windsurf", folder / "mcp_config.json", "mcpServers", folder)
+        yield ClientFile("windsurf", folder / "mcp_config.json", "mcpServers", folder)
     devin = (around.named("XDG_CONFIG_HOME") or around.home / ".config") / "devin"
-    yield Place("windsurf", devin / "mcp_config.json", "mcpServers", devin)
+    yield ClientFile("windsurf", devin / "mcp_config.json", "mcpServers", devin)
 
 
-def _cline(around: Around) -> Iterator[Place]:
+def _cline(around: Around) -> Iterator[ClientFile]:
     root = around.named("CLINE_DIR") or around.home / ".cline"
     data = around.named("CLINE_DATA_DIR") or root / "data"
     name = "cline_mcp_settings.json"
     path = around.named("CLINE_MCP_SETTINGS_PATH") or data / "settings" / name
-    yield Place("cline", path, "mcpServers", data)
+    yield ClientFile("cline", path, "mcpServers", data)
     for user in _users_of_vscode(around):  # where it was, before versions of 2026
         settings = user / "globalStorage" / "saoudrizwan.claude-dev" / "settings"
-        yield Place("cline", settings / name, "mcpServers", settings)
+        yield ClientFile("cline", settings / name, "mcpServers", settings)
 
 
-def _zed(around: Around) -> Iterator[Place]:
+def _zed(around: Around) -> Iterator[ClientFile]:
     base = around.named("FLATPAK_XDG_CONFIG_HOME", "XDG_CONFIG_HOME") or around.home / ".config"
-    yield Place("zed", base / "zed" / "settings.json", "context_servers", base / "zed")
+    yield ClientFile("zed", base / "zed" / "settings.json", "context_servers", base / "zed")
 
 
-CLIENTS: Mapping[str, Callable[[Around], Iterator[Place]]] = {
+CLIENTS: Mapping[str, Callable[[Around], Iterator[ClientFile]]] = {
     "claude-code": _claude_code,
     "claude-desktop": _claude_desktop,
     "cursor": _cursor,
@@ -164,15 +164,15 @@ CLIENTS: Mapping[str, Callable[[Around], Iterator[Place]]] = {
 """By the names under which commands know them."""
 
 
-def places(client: str, around: Around) -> list[Place]:
+def places(client: str, around: Around) -> list[ClientFile]:
     """Each file once, the one that it reads first at the beginning."""
-    found: dict[Path, Place] = {}
+    found: dict[Path, ClientFile] = {}
     for place in CLIENTS[client](around):
         found.setdefault(place.path, place)
     return list(found.values())
 
 
-def to_be_told(client: str, around: Around) -> list[Place]:
+def to_be_told(client: str, around: Around) -> list[ClientFile]:
     """Where our entry goes: every profile that there is, or the one there would be."""
     mine = [place for place in places(client, around) if place.is_for_us]
     return [place for place in mine if place.sign.exists() or place.is_there] or mine[:1]

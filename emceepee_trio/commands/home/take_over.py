@@ -16,7 +16,7 @@ from ..common.output import complain, say, show_table
 from .asking import add_arguments as add_clients
 from .asking import agreed, chosen, listed, shown
 from .documents import Document, Unusable
-from .found import Found, servers_of
+from .found import TheirServer, servers_of
 from .places import CLIENTS, Around, is_installed, places
 
 NEW, SAME, CONFLICT, LEFT_OUT = "new", "same", "conflict", "left out"
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class Candidate:
     """A server that was found, and what becomes of it."""
 
-    found: Found
+    found: TheirServer
     state: str
     note: str = ""
 
@@ -99,8 +99,8 @@ def _known(ours: Document) -> Mapping[str, Server]:
     return {server.name: server for server in config.servers}
 
 
-def _all_of(clients: Iterable[str], around: Around) -> tuple[list[Found], list[Unusable]]:
-    found: list[Found] = []
+def _all_of(clients: Iterable[str], around: Around) -> tuple[list[TheirServer], list[Unusable]]:
+    found: list[TheirServer] = []
     broken = []
     for client in clients:
         for place in places(client, around):
@@ -113,7 +113,7 @@ def _all_of(clients: Iterable[str], around: Around) -> tuple[list[Found], list[U
     return found, broken
 
 
-def judge(found: Iterable[Found], known: Mapping[str, Server]) -> list[Candidate]:
+def judge(found: Iterable[TheirServer], known: Mapping[str, Server]) -> list[Candidate]:
     """Who comes first has the name; nobody else gets it, unless he is the same."""
     taken = dict(known)
     whose = dict.fromkeys(known, "ours")
@@ -157,7 +157,7 @@ def _tell_counts(candidates: list[Candidate], path: Path) -> None:
     say(f"\n{said}; ours is {shown(path)}")
 
 
-def write(ours: Document, new: Iterable[Found], *, private: bool) -> Path | None:
+def write(ours: Document, new: Iterable[TheirServer], *, private: bool) -> Path | None:
     """Add them to our configuration; where it is kept as it was before, if there was one.
 
     Raises:
