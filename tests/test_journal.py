@@ -42,16 +42,16 @@ def reader(read: Callable[[Any], object], *kinds: type[Fact]) -> Reader:
 def test_a_fact_says_when_and_of_which_session() -> None:
     journal, seen = Journal(at_noon), Seen()
     with journal.reading(reader(seen.read, *KINDS)):
-        journal.note(SessionOpened, "s")
+        journal.note(SessionOpened, "s", "us")
         journal.note(SessionEnded, "s", "over")
-    assert seen.told == [SessionOpened(12.0, "s"), SessionEnded(12.0, "s", "over")]
+    assert seen.told == [SessionOpened(12.0, "s", "us"), SessionEnded(12.0, "s", "over")]
 
 
 def test_a_reader_hears_of_what_it_wants_while_it_reads() -> None:
     journal, seen = Journal(at_noon), Seen()
     journal.note(SessionEnded, "s", "before")
     with journal.reading(reader(seen.read, SessionEnded)):
-        journal.note(SessionOpened, "s")
+        journal.note(SessionOpened, "s", "us")
         journal.note(SessionEnded, "s", "meanwhile")
     journal.note(SessionEnded, "s", "after")
     assert seen.told == [SessionEnded(12.0, "s", "meanwhile")]
@@ -63,7 +63,7 @@ def test_what_nobody_wants_is_not_made() -> None:
 
     journal = Journal(clock)
     with journal.reading(reader(Seen().read, SessionEnded)):
-        journal.note(SessionOpened, "s")
+        journal.note(SessionOpened, "s", "us")
     journal.note(SessionEnded, "s", "over")
 
 
@@ -91,7 +91,7 @@ def test_what_a_reader_raises_is_logged_once(caplog: pytest.LogCaptureFixture) -
     journal, seen = Journal(at_noon), Seen(frozenset({2, 3}))
     with journal.reading(reader(seen.read, SessionOpened)) as it:
         for _ in range(4):
-            journal.note(SessionOpened, "s")
+            journal.note(SessionOpened, "s", "us")
     (line,) = caplog.records
     assert (line.message, line.fields) == ("reader_crashed", {"reader": "a test"})  # type: ignore[attr-defined]  # logs puts it there
     assert line.exc_info is not None
@@ -102,9 +102,9 @@ def test_a_reader_that_notes_something_has_failed_and_the_others_keep_their_orde
     journal, seen = Journal(at_noon), Seen()
     restless = reader(lambda fact: journal.note(SessionEnded, "s", "for that"), *KINDS)
     with journal.reading(restless), journal.reading(reader(seen.read, *KINDS)):
-        journal.note(SessionOpened, "s")
-        journal.note(SessionOpened, "t")
-    assert seen.told == [SessionOpened(12.0, "s"), SessionOpened(12.0, "t")]
+        journal.note(SessionOpened, "s", "us")
+        journal.note(SessionOpened, "t", "us")
+    assert seen.told == [SessionOpened(12.0, "s", "us"), SessionOpened(12.0, "t", "us")]
     assert restless.failures == 2
 
 
@@ -118,12 +118,12 @@ def test_a_reader_may_come_and_go_as_it_reads() -> None:
 
     it = reader(swap, SessionOpened)
     journal.add(it)
-    journal.note(SessionOpened, "s")
+    journal.note(SessionOpened, "s", "us")
     assert (seen.told, it.failures) == ([], 0)  # it came after that
-    journal.note(SessionOpened, "t")
-    assert seen.told == [SessionOpened(12.0, "t")]
+    journal.note(SessionOpened, "t", "us")
+    assert seen.told == [SessionOpened(12.0, "t", "us")]
     journal.remove(other)
-    journal.note(SessionOpened, "u")
+    journal.note(SessionOpened, "u", "us")
     assert len(seen.told) == 1
 
 
@@ -160,7 +160,7 @@ def test_no_fact_has_room_for_what_others_wrote() -> None:
     kinds = [kind for kind in vars(facts).values() if isinstance(kind, type) and attrs.has(kind)]
     assert len(kinds) > 20
     small = {"str", "str | None", "int", "int | None", "float", "bool", "int | str | None"}
-    small |= {"Kind", "Closing", "TaskState", "QuestionState"}
+    small |= {"Kind", "Closing", "TaskState", "QuestionState", "TimerStatus"}
     for kind in kinds:
         assert {field.type for field in attrs.fields(kind)} <= small
         assert issubclass(kind, Fact)

@@ -196,7 +196,11 @@ class Link:
             is_first = not has_worked(self.server, self.shared)
             longest = FIRST if is_first else patience
             self.start = Start(self, self._scope, place, starts, patience, longest)
+            if is_queued := not place.granted.is_set():
+                self.note(facts.ConnectionQueued)
             await place.granted.wait()
+            if is_queued:
+                self.note(facts.ConnectionStarting)
             self.start.begin()
             async with trio.open_nursery() as watching:
                 begin(watching, self.wall("start_crashed"), self.start.watch)

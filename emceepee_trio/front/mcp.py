@@ -290,7 +290,7 @@ class Front:
     def remember_client(self, info: Any) -> None:
         """What it says of itself."""
         if isinstance(info, Mapping) and isinstance(info.get("name"), str):
-            self.session.client_name = info["name"][:100]
+            self.session.named(info["name"][:100])
             self.client = known(info["name"])
 
     def capabilities_of(self, asked: Incoming) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ Kind: TypeAlias = Literal["elicitation", "sampling"]
 Closing: TypeAlias = Literal["answered", "cancelled", "late", "rejected", "unheard"]
 """Why a question is not open any more: rejected if its server cannot hear an answer, unheard if the
 client could not be told of it."""
+TimerStatus: TypeAlias = Literal["active", "fired", "deleted", "failed"]
 
 
 @attrs.frozen
@@ -28,7 +29,14 @@ class Fact:
 
 @attrs.frozen
 class SessionOpened(Fact):
-    pass
+    principal: str
+
+
+@attrs.frozen
+class SessionNamed(Fact):
+    """Its client has said what it is called."""
+
+    client: str
 
 
 @attrs.frozen
@@ -44,6 +52,15 @@ class CallBegun(Fact):
     has_args: bool
     args_bytes: int
     """About as many."""
+    within: str | None
+    """The call of the script that makes it."""
+
+
+@attrs.frozen
+class CallQueued(Fact):
+    """A script, for which others of its session have to end first."""
+
+    call: str
 
 
 @attrs.frozen
@@ -51,6 +68,21 @@ class CallSent(Fact):
     """Its server has it, or soon will. Again, if the server has said that it has not run it."""
 
     call: str
+
+
+@attrs.frozen
+class CallReturned(Fact):
+    """Its server has not run it: it waits for a connection again."""
+
+    call: str
+
+
+@attrs.frozen
+class CallAsked(Fact):
+    """It may be waiting for the answer of that question."""
+
+    call: str
+    question: str
 
 
 @attrs.frozen
@@ -91,6 +123,15 @@ class ResultRead(Fact):
 
 
 @attrs.frozen
+class ResultTold(Fact):
+    """It is in an answer, or what is shown of it."""
+
+    call: str
+    size: int
+    """About as many bytes of it as a model reads."""
+
+
+@attrs.frozen
 class ResultEvicted(Fact):
     """There is no such task any more."""
 
@@ -117,6 +158,20 @@ class QuestionTold(Fact):
 
 
 @attrs.frozen
+class QuestionRelayed(Fact):
+    """The client itself is asked."""
+
+    question: str
+
+
+@attrs.frozen
+class QuestionLeft(Fact):
+    """It is not any more, and the tools are to answer."""
+
+    question: str
+
+
+@attrs.frozen
 class QuestionClosed(Fact):
     question: str
     kind: Kind
@@ -128,6 +183,22 @@ class QuestionClosed(Fact):
 
 @attrs.frozen
 class ConnectionTrying(Fact):
+    server: str
+    connection: int
+
+
+@attrs.frozen
+class ConnectionQueued(Fact):
+    """Other programs have to start first."""
+
+    server: str
+    connection: int
+
+
+@attrs.frozen
+class ConnectionStarting(Fact):
+    """It is the turn of its program."""
+
     server: str
     connection: int
 
@@ -186,6 +257,26 @@ class ChildEnded(Fact):
     pid: int
     code: int | None
     signal: str | None
+
+
+@attrs.frozen
+class TimerSet(Fact):
+    timer: str
+    duration_ms: int
+    repeats: bool
+
+
+@attrs.frozen
+class TimerFired(Fact):
+    timer: str
+
+
+@attrs.frozen
+class TimerEnded(Fact):
+    """It will not fire any more."""
+
+    timer: str
+    status: TimerStatus
 
 
 @attrs.frozen

@@ -120,7 +120,10 @@ class Calls:
         self._calls[call.id] = call
         self._in_flight.add(call.id)
         self._args_bytes += size
-        self.journal.note(facts.CallBegun, self.session_id, call.id, server, tool, bool(args), size)
+        script = None if within is None else within.id
+        self.journal.note(
+            facts.CallBegun, self.session_id, call.id, server, tool, bool(args), size, script
+        )
         begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
 
@@ -218,6 +221,7 @@ class Calls:
         question.tell = tell
         for call in concerned:
             call.questions.append(question)
+            self.journal.note(facts.CallAsked, self.session_id, call.id, question.id)
         tell()
         try:
             yield
@@ -272,10 +276,19 @@ class Calls:
         )
         return task
 
+    def queued(self, call: Call) -> None:
+        """It is a script, and others have to end first."""
+        self.journal.note(facts.CallQueued, self.session_id, call.id)
+
     def sent(self, call: Call) -> None:
         """Its server has it, or is about to."""
         call.waiting_on = "answer"
         self.journal.note(facts.CallSent, self.session_id, call.id)
+
+    def returned(self, call: Call) -> None:
+        """Its server has not run it."""
+        call.waiting_on = "connection"
+        self.journal.note(facts.CallReturned, self.session_id, call.id)
 
     def _keep(self, call: Call) -> None:
         """Its outcome came in the very tick in which its client stopped waiting for it."""

@@ -192,7 +192,7 @@ class SessionManager:
                             )
                         for server in self.registry.visible(principal).values():
                             self._start_backend(session, server, is_planned=True)
-                        self.journal.note(SessionOpened, session_id)
+                        self.journal.note(SessionOpened, session_id, principal)
                         slot.set(session)
                 finally:
                     if session is not None:

@@ -34,6 +34,8 @@ from mcp import MCPError
 
 from .. import logs
 from ..errors import InvalidArguments
+from ..journal import Journal
+from ..model.facts import QuestionLeft, QuestionRelayed
 from ..waits.firewall import Firewall, begin
 from .questions import Kind, Question, Questions, judged
 
@@ -129,6 +131,7 @@ class Askers:
     new_id: Callable[[], str]
     wants: Callable[[str, Kind], bool]
     """Whether questions of that server and kind are put to clients at all."""
+    journal: Journal = attrs.field(factory=Journal)
     _offers: list[Offer] = attrs.field(factory=list, init=False)
     """Oldest first."""
     _joined: list[Asker] = attrs.field(factory=list, init=False)
@@ -194,6 +197,7 @@ class Askers:
             return False
         question.is_relayed = True
         one.asking, one.asker = trio.CancelScope(), asker
+        self.journal.note(QuestionRelayed, self.session_id, question.id)
         fields = {"session": self.session_id, "server": question.server}
 
         def crashed(_: str) -> None:
@@ -246,4 +250,5 @@ class Askers:
         one.asking = one.asker = None
         one.question.is_relayed = False
         if one.question.is_open and not self._put(one):
+            self.journal.note(QuestionLeft, self.session_id, one.question.id)
             one.questions.left(one.question)

@@ -28,6 +28,7 @@ from ..config.server import RelayTo
 from ..errors import LimitReached, ServerNotFound, SessionGone
 from ..model import events
 from ..model.events import Happening, Json
+from ..model.facts import SessionNamed
 from ..model.text.redact import label
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
@@ -154,7 +155,7 @@ class Session:
             self.id,
             self.shared.journal,
         )
-        self.relay = Askers(self.id, self.inner, self.new_id, self._is_relayed)
+        self.relay = Askers(self.id, self.inner, self.new_id, self._is_relayed, self.shared.journal)
         self.questions = Questions(
             limits,
             self.publish,
@@ -166,7 +167,9 @@ class Session:
             self.relay.during,
         )
         self.told_roots = ToldRoots(self.config, self._configured_roots)
-        self.timers = Timers(self.inner, self.publish, self.new_id, self.wall)
+        self.timers = Timers(
+            self.inner, self.publish, self.new_id, self.wall, self.id, self.shared.journal
+        )
         self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
         self.results = Results(
             self.config.results,
@@ -273,6 +276,12 @@ class Session:
         if backend is None:
             raise ServerNotFound(not_found(name, self.backends))
         return backend
+
+    def named(self, client: str) -> None:
+        """By its client, which may say so with each request."""
+        if client != self.client_name:
+            self.client_name = client
+            self.shared.journal.note(SessionNamed, self.id, client)
 
     def wait_in(self, at_most: int) -> _Waiter:
         """A place among those who wait for something to happen."""

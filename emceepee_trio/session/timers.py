@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import trio
 
 from ..config.bounds import MAX_TIMERS
 from ..errors import LimitReached, NotFound, SessionGone
+from ..journal import Journal
+from ..model import facts
 from ..model.events import Happening, TimerExpired
+from ..model.facts import TimerStatus
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
 
@@ -27,7 +30,7 @@ class Timer:
     message: str
     duration_ms: int
     interval: bool
-    status: Literal["active", "fired", "deleted", "failed"]
+    status: TimerStatus
     created_at: str
     fires_at: str
     fire_count: int = 0
@@ -47,6 +50,8 @@ class Timers:
     publish: Callable[[str, Happening], object]
     new_id: Callable[[], str]
     wall: Callable[[], float]
+    session_id: str
+    journal: Journal = attrs.field(factory=Journal)
     _timers: dict[str, Timer] = attrs.field(factory=dict, init=False)
 
     def set(self, duration_ms: int, message: str, *, interval: bool) -> Timer:
@@ -65,9 +70,10 @@ class Timers:
             timestamp(now + duration_ms / 1000),
         )
         self._timers[timer.timer_id] = timer
+        self.journal.note(facts.TimerSet, self.session_id, timer.timer_id, duration_ms, interval)
         self._forget_old()
         wall = Firewall(
-            "timer_crashed", partial(_failed, timer), fields={"timer_id": timer.timer_id}
+            "timer_crashed", partial(self._failed, timer), fields={"timer_id": timer.timer_id}
         )
         begin(self.nursery, wall, self._run, timer, name=f"timer {timer.timer_id}")
         return timer
@@ -86,17 +92,18 @@ class Timers:
 
     def _fire(self, timer: Timer) -> None:
         timer.fire_count += 1
+        self.journal.note(facts.TimerFired, self.session_id, timer.timer_id)
         if timer.interval:
             timer.fires_at = timestamp(self.wall() + timer.duration_ms / 1000)
         else:
-            timer.status = "fired"
+            self._end(timer, "fired")
         self.publish(OWNER, TimerExpired(timer.timer_id, timer.message, timer.fire_count))
 
     def delete(self, timer_id: str) -> Timer:
         """Also one that has fired: it stays listed as what it was."""
         timer = self.get(timer_id)
         if timer.status == "active":
-            timer.status = "deleted"
+            self._end(timer, "deleted")
             timer._scope.cancel("deleted")
         return timer
 
@@ -118,7 +125,10 @@ class Timers:
         for timer_id in ended[: max(0, len(ended) - ENDED)]:
             del self._timers[timer_id]
 
+    def _failed(self, timer: Timer, log_id: str) -> None:
+        if timer.status == "active":
+            self._end(timer, "failed")
 
-def _failed(timer: Timer, log_id: str) -> None:
-    if timer.status == "active":
-        timer.status = "failed"
+    def _end(self, timer: Timer, status: TimerStatus) -> None:
+        timer.status = status
+        self.journal.note(facts.TimerEnded, self.session_id, timer.timer_id, status)

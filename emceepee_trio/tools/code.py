@@ -155,6 +155,8 @@ class _Running:
             partial(self._tell, call),
             {"session": session.id},
         )
+        if not session.scripts.available_tokens:
+            session.calls.queued(call)
         async with session.scripts:
             session.calls.sent(call)
             try:

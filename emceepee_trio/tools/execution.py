@@ -128,7 +128,7 @@ async def execute(
     if isinstance(outcome, Task):
         return promoted(request, call, outcome, wait_ms, is_cut=wait_ms < timeout_ms)
     session.events.forget_wakes(asked.server)
-    return Reply(outcome, lapsed=call.lapsed, of=asked.server)
+    return Reply(outcome, lapsed=call.lapsed, of=asked.server, call=call.id)
 
 
 @attrs.frozen
@@ -176,7 +176,7 @@ class _Sending:
                 result = await with_pages(self.request.session, client, call.server, ask)
                 result = await to_its_end(client, result)
         except NotRun:
-            call.waiting_on = "connection"
+            calls.returned(call)
             raise
         except MCPError as error:
             failure = as_tool_error(error, call.server, "tools/call")

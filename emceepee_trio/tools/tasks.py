@@ -130,7 +130,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
             session.planned.discard(call.server)
         raise TimedOut(f"task {asked.task_id} is still working {waited}", details)
     session.calls.read(call)
-    return Reply(call.slot.peek(), lapsed=call.lapsed, of=call.server)
+    return Reply(call.slot.peek(), lapsed=call.lapsed, of=call.server, call=call.id)
 
 
 async def _settled(call: Call, session: Session) -> None:

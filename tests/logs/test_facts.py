@@ -30,10 +30,10 @@ ASKED = {**OF, "request_id": "q1"}
 @pytest.mark.parametrize(
     ("fact", "level", "event", "fields"),
     [
-        (facts.SessionOpened(0, ID), "info", "session_created", HEAD),
+        (facts.SessionOpened(0, ID, "local"), "info", "session_created", HEAD),
         (facts.SessionEnded(0, ID, "x"), "info", "session_destroyed", {**HEAD, "reason": "x"}),
         (
-            facts.CallBegun(0, *CALL, has_args=True, args_bytes=9),
+            facts.CallBegun(0, *CALL, has_args=True, args_bytes=9, within=None),
             "debug",
             "tool_execution_start",
             {**DIG, "has_args": True},

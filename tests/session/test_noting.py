@@ -41,7 +41,7 @@ async def test_a_call_from_its_beginning_to_its_result(autojump_clock: MockClock
     replay.check()
     of, it = (12.0, "s", call.id), (12.0, "s", call.id, "files", "dig")
     assert replay.noted == [
-        facts.CallBegun(*it, True, size),
+        facts.CallBegun(*it, True, size, None),
         facts.CallPromoted(*it, 60000),
         facts.CallSettled(*it, TaskState.COMPLETED, True, 2000, None),
         facts.ResultKept(*of, kept),

@@ -178,7 +178,7 @@ def test_a_timer_that_fires_and_its_deletion() -> None:
     async def race(order: int) -> str:
         told = Told()
         async with trio.open_nursery() as nursery:
-            timers = Timers(nursery, told, new_ids(), wall)
+            timers = Timers(nursery, told, new_ids(), wall, "s")
             timer = timers.set(round(MOMENT * 1000), "tea", interval=False)
             said: list[str] = []
             nursery.start_soon(

@@ -19,7 +19,7 @@ from parts import Told, new_ids, wall
 async def open_timers() -> AsyncGenerator[tuple[Timers, Told]]:
     told = Told()
     async with trio.open_nursery() as nursery:
-        yield Timers(nursery, told, new_ids(), wall), told
+        yield Timers(nursery, told, new_ids(), wall, "s"), told
         nursery.cancel_scope.cancel("end of the test")
 
 

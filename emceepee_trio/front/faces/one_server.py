@@ -349,12 +349,16 @@ class _Exchange:
             async def exchange(client: Client) -> Result:
                 tool = await self._listed(client, name)
                 calls.sent(call)
-                if has_tasks(client) and must_be_task(tool) and "task" not in self.asked.params:
-                    params = {"name": name, "arguments": arguments}
-                    heard = self._on_progress(news) or (lambda said: None)
-                    return await call_as_task(client, params, call.scope.deadline, heard)
-                result = await self._send(client, news, tool)
-                return result if self._has_tasks else await to_its_end(client, result)
+                try:
+                    if has_tasks(client) and must_be_task(tool) and "task" not in self.asked.params:
+                        params = {"name": name, "arguments": arguments}
+                        heard = self._on_progress(news) or (lambda said: None)
+                        return await call_as_task(client, params, call.scope.deadline, heard)
+                    result = await self._send(client, news, tool)
+                    return result if self._has_tasks else await to_its_end(client, result)
+                except NotRun:
+                    calls.returned(call)
+                    raise
 
             try:
                 # Whoever fetches it as a task's has it as anybody of that era has it.

@@ -13,6 +13,7 @@ import attrs
 
 from ...config import ContextIn
 from ...errors import ToolError
+from ...model.facts import ResultTold
 from ...model.json.problems import Problem
 from ...model.json.spelling import spell
 from ...model.json.weight import weigh
@@ -50,6 +51,8 @@ class Reply:
     """What the call that was waited for has become."""
     of: str | None = None
     """The server whose answer it shows."""
+    call: str | None = None
+    """The call whose result that is."""
     defines: Mapping[str, int] = attrs.field(factory=dict)
     """Bytes of definitions in it, by server."""
 
@@ -96,7 +99,10 @@ def finish(
 
 def _count(session: Session, reply: Reply) -> None:
     if reply.of is not None:
-        session.ledger.add(reply.of, results=_size(reply.result))
+        size = _size(reply.result)
+        session.ledger.add(reply.of, results=size)
+        if reply.call is not None:
+            session.shared.journal.note(ResultTold, session.id, reply.call, size)
     for server, size in reply.defines.items():
         session.ledger.add(server, definitions=size)
 

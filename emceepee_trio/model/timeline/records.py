@@ -1,0 +1,155 @@
+"""The facts that are kept: of each session, and for a while of those that have just ended.
+
+To tell one costs an append, because whoever notes it is in the middle of something; all that can be
+known of them is worked out when somebody looks. There is room for so many of one session, and for
+so many of all. Who has none left is thinned to half of that, so that it costs little for each.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import attrs
+
+from ..facts import CallBegun, Fact, QuestionOpened, SessionEnded, SessionOpened, TimerSet
+from .rows import TOLD, Timeline
+from .thinning import heft, heft_of, thinned
+
+MAX_ENDED = 100
+"""Sessions that have ended and are still shown; the oldest is forgotten."""
+ENDED = 900.0
+"""Seconds for which one is."""
+WORK = (CallBegun, QuestionOpened, TimerSet)
+"""What a session has done that has done anything."""
+
+
+@attrs.define(eq=False)
+class Record:
+    """Of one session."""
+
+    id: str
+    noted: list[Fact] = attrs.field(factory=list)
+    heft: int = 0
+    dropped: int = 0
+    """Facts there was no room for."""
+    ended_at: float | None = None
+
+    @property
+    def has_worked(self) -> bool:
+        return self.dropped > 0 or any(isinstance(fact, WORK) for fact in self.noted)
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline.of(self.noted)
+
+
+@attrs.define(eq=False)
+class Records:
+    """Of all sessions that live, or have just ended."""
+
+    most: int
+    """The heft of one."""
+    most_in_all: int
+    heft: int = attrs.field(default=0, init=False)
+    dropped: int = attrs.field(default=0, init=False)
+    idle: int = attrs.field(default=0, init=False)
+    """Sessions that have ended and done nothing, which are only counted."""
+    _records: dict[str, Record] = attrs.field(factory=dict, init=False)
+    _turns: OrderedDict[str, None] = attrs.field(factory=OrderedDict, init=False)
+    """Who is looked at next, if there are too many in all."""
+    _ended: OrderedDict[str, Record] = attrs.field(factory=OrderedDict, init=False)
+    """Oldest first."""
+
+    def readers(self) -> Iterator[tuple[Callable[[Any], None], Collection[type[Fact]]]]:
+        """What is to be called with which kinds of facts."""
+        if self.most:
+            yield self.opened, (SessionOpened,)
+            yield self.ended, (SessionEnded,)
+            yield self.begun, (CallBegun,)
+            yield self.tell, TOLD.keys() - {SessionOpened, SessionEnded, CallBegun}
+
+    def tell(self, fact: Fact) -> None:
+        record = self._records.get(fact.session)
+        if record is not None:  # else it has been forgotten
+            record.noted.append(fact)
+            record.heft += 1
+            self.heft += 1
+            if record.heft > self.most or self.heft > self.most_in_all:
+                self._make_room(record)
+
+    def begun(self, fact: CallBegun) -> None:
+        """The name of its tool is as long as its client likes."""
+        record = self._records.get(fact.session)
+        if record is not None:
+            more = heft(fact) - 1
+            record.heft += more
+            self.heft += more
+            self.tell(fact)
+
+    def opened(self, fact: SessionOpened) -> None:
+        self.forget(fact.at)
+        if (before := self._records.get(fact.session)) is not None:  # named by its clients
+            self._remove(before)
+        self._records[fact.session] = Record(fact.session)
+        self._turns[fact.session] = None
+        self.tell(fact)
+
+    def ended(self, fact: SessionEnded) -> None:
+        self.tell(fact)
+        self.forget(fact.at)
+        if (record := self._records.get(fact.session)) is None:
+            return
+        record.ended_at = fact.at
+        if record.has_worked:
+            self._ended[record.id] = record
+            if len(self._ended) > MAX_ENDED:
+                self._remove(next(iter(self._ended.values())))
+        else:
+            self.idle += 1
+            self._remove(record)
+
+    def forget(self, now: float) -> None:
+        """Those that ended long ago."""
+        while self._ended:
+            oldest = next(iter(self._ended.values()))
+            if oldest.ended_at is None or oldest.ended_at + ENDED > now:
+                break
+            self._remove(oldest)
+
+    def get(self, session_id: str) -> Record | None:
+        return self._records.get(session_id)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Those that live in the order of their beginning, then those that have ended."""
+        yield from (record for record in self._records.values() if record.ended_at is None)
+        yield from self._ended.values()
+
+    def _remove(self, record: Record) -> None:
+        del self._records[record.id]
+        self._turns.pop(record.id, None)
+        self._ended.pop(record.id, None)
+        self.heft -= record.heft
+
+    def _make_room(self, record: Record) -> None:
+        if record.heft > self.most:
+            self._thin(record, self.most // 2)
+        while self.heft > self.most_in_all and self._ended:
+            self._remove(next(iter(self._ended.values())))
+        for _ in range(2 * len(self._turns)):  # what sessions are called stays, however many
+            if self.heft <= self.most_in_all:
+                break
+            # In turns, but who has less than others keeps it.
+            turn = self._records[next(iter(self._turns))]
+            self._turns.move_to_end(turn.id)
+            if turn.heft * len(self._turns) >= self.heft:
+                self._thin(turn, turn.heft // 2)
+
+    def _thin(self, record: Record, most: int) -> None:
+        kept = thinned(record.noted, most)
+        count, weight = len(record.noted) - len(kept), heft_of(kept)
+        self.heft += weight - record.heft
+        record.dropped += count
+        self.dropped += count
+        record.noted, record.heft = kept, weight
