@@ -72,7 +72,7 @@ from emceepee_trio.front.pipes import stdio
 from emceepee_trio.front.pipes.answering import Spelled
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
-from emceepee_trio.model import forms
+from emceepee_trio.model import facts, forms
 from emceepee_trio.model.json import intake
 from emceepee_trio.model.json.intake import DEPTH, DIGITS, Measure
 from emceepee_trio.model.json.lenient import NAMED, SPELLED
@@ -81,6 +81,7 @@ from emceepee_trio.model.json.strict import MISTAKES
 from emceepee_trio.model.native.choice import Offered, choose
 from emceepee_trio.model.search import index, ranking
 from emceepee_trio.model.search.index import Entry
+from emceepee_trio.model.timeline.records import MAX_ENDED, Records
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
@@ -662,6 +663,30 @@ async def events(here: Here) -> None:
         news = (await there.bad(*[notice(10_000) for _ in range(10)])).news
         assert news["events_lost"] == 4
     assert "limits.events_bytes" in here.log()
+
+
+@tries("limits.facts", "limits.facts_in_all", "model.timeline.records.MAX_ENDED")
+async def timelines(here: Here) -> None:
+    records = Records(50, 300)
+    for n in range(MAX_ENDED + 1):
+        records.opened(facts.SessionOpened(0, str(n), "local"))
+        for call in "xyz" * 10:
+            records.begun(facts.CallBegun(n, str(n), call, "s", "t" * n, False, 0, None))
+        assert records.heft <= 300
+        records.ended(facts.SessionEnded(n, str(n), "over"))
+    assert records.get("0") is None
+    records.opened(facts.SessionOpened(0, "a", "local"))
+    for number in range(100):
+        records.begun(facts.CallBegun(0, "a", str(number), "s", "t", False, 0, None))
+    (record,) = [record for record in records if record.ended_at is None]
+    assert record.heft <= 50
+    assert record.dropped + len(record.noted) == 101
+    many = Records(50, 100_000)
+    for n in range(MAX_ENDED + 1):
+        many.opened(facts.SessionOpened(0, str(n), "local"))
+        many.begun(facts.CallBegun(0, str(n), "c", "s", "t", False, 0, None))
+        many.ended(facts.SessionEnded(0, str(n), "over"))
+    assert len(list(many)) == MAX_ENDED
 
 
 @tries("config.bounds.MAX_STREAM_MESSAGES", "config.bounds.MAX_STREAM_BYTES")

@@ -130,6 +130,19 @@ class Limits:
         int, Bounds(64 * KIB, 1024 * MIB), Doc("Their size together, in bytes.")
     ] = 4 * MIB
     events_ms: Annotated[int, Bounds(SECOND, DAY), Doc("How long an event is kept.")] = 30 * MINUTE
+    facts: Annotated[
+        int,
+        Bounds(0, 1_000_000),
+        Doc(
+            "Facts kept per session, for its timeline on the page, of about 256 bytes each; what "
+            "is over goes first. 0: there are no timelines."
+        ),
+    ] = 5000
+    facts_in_all: Annotated[
+        int,
+        Bounds(100, 10_000_000),
+        Doc("The same of all sessions together; of those that have ended they go first."),
+    ] = 100_000
     notifications: Annotated[
         int, Bounds(1, 100_000), Doc("Notifications kept per server, together at most 1 MiB.")
     ] = 100

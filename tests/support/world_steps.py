@@ -18,6 +18,8 @@ from asgi_world import World as Endpoint
 from asgi_world import open_world
 from emceepee_trio.backend.connections import connect
 from emceepee_trio.config import Config, Defaults, Limits, Reconnect, Retry, Server
+from emceepee_trio.journal import Reader
+from emceepee_trio.model.timeline.records import Records
 from parts import hop
 from replay import Replay
 from trio_machine import TrioMachine
@@ -25,6 +27,8 @@ from world import Host, Hosts, Place, blocks, code_of
 from world_model import Call, Life, Names, Question, Timer
 
 CALLS, TASKS, QUESTIONS, SESSIONS = 3, 2, 2, 3
+FACTS = 150
+"""Kept of a session: enough for what is under way."""
 KEPT, ANSWER_WITHIN, IDLE = 12, 10, 60
 """Seconds that a finished task is kept, that a question waits, that an unused session lives."""
 DELAY = 4000
@@ -74,6 +78,7 @@ class Steps(TrioMachine):
     def __init__(self) -> None:
         self.hosts = Hosts()
         self.replay = Replay()
+        self.records = Records(FACTS, 1_000_000)
         self.facts_seen = 0
         self.names = Names({"a", "b"})
         self.places: list[Place] = []
@@ -94,6 +99,8 @@ class Steps(TrioMachine):
             with mock.patch.object(connect, "_open_streams", self.hosts.open_streams):
                 async with open_world(CONFIG, guard=math.inf) as self.mcp:
                     self.replay.reads(self.mcp.manager.journal)
+                    for read, kinds in self.records.readers():
+                        self.mcp.manager.journal.add(Reader("timeline", read, kinds))
                     yield
 
         return opened()

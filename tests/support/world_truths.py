@@ -7,8 +7,9 @@ from collections import Counter
 from hypothesis.stateful import invariant
 
 from emceepee_trio.session.manager import LEAVING
+from standing import check_standing
 from world_acts import Acts
-from world_steps import CALLS, IDLE, KEPT, QUESTIONS, TASKS
+from world_steps import CALLS, FACTS, IDLE, KEPT, QUESTIONS, TASKS
 
 
 class Truths(Acts):
@@ -48,6 +49,15 @@ class Truths(Acts):
             for backend in session._running
             if backend.client is not None
         )
+
+    @invariant()
+    def its_facts_replayed_are_how_each_session_stands(self) -> None:
+        """What each call waits for, what is asked and of whom, which servers are connected."""
+        for session in self.mcp.manager.sessions():
+            record = self.records.get(session.id)
+            assert record is not None
+            assert record.heft <= FACTS
+            check_standing(session, record.timeline)
 
     @invariant()
     def no_fact_says_what_was_said(self) -> None:

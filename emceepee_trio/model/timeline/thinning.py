@@ -7,6 +7,8 @@ hours is what somebody looks for.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ..facts import CallBegun, Fact, SessionEnded, SessionNamed, SessionOpened
@@ -57,15 +59,36 @@ def _newest(noted: Sequence[Fact], most: int) -> list[Fact]:
 
 
 def _oldest_first(timeline: Timeline) -> list[tuple[float, Row]]:
-    """Each row, and since when nothing needs it any more."""
+    """Each row, and since when nothing needs it any more.
+
+    A question is needed by the calls that it was of, and a connection by those that it was there
+    for: what they have waited for is not to change. The last one of a server says that the next one
+    is not the first.
+    """
     rows = timeline.rows.values()
-    # The last of each server says that the next one is not the first.
     last = {row.server: row for row in rows if row.kind == "connection"}
-    found = [(_over(timeline, row), row) for row in rows if last.get(row.server) is not row]
-    return sorted(found, key=lambda pair: pair[0])
+    begun: dict[str, list[float]] = defaultdict(list)
+    until: dict[str, list[float]] = defaultdict(list)
+    """When each call of a server began, and when it and all before it are over."""
+    for row in rows:
+        if row.kind == "call":
+            begun[row.server].append(row.begins)
+            until[row.server].append(max([_ends(row), *until[row.server][-1:]]))
+
+    def over(row: Row) -> float:
+        own = _ends(row)
+        match row.kind:
+            case "question":
+                calls = (timeline.get("call", each) for each in timeline.concerned.get(row.id, ()))
+                return max([own, *(_ends(call) for call in calls if call is not None)])
+            case "connection":
+                before = bisect_right(begun[row.server], own)
+                return max([own, *until[row.server][max(before - 1, 0) : before]])
+        return own
+
+    found = [(over(row), row) for row in rows if last.get(row.server) is not row]
+    return sorted(found, key=lambda pair: (pair[0], pair[1].kind != "call"))
 
 
-def _over(timeline: Timeline, row: Row) -> float:
-    calls = [timeline.get("call", name) for name in timeline.concerned.get(row.id, ())]
-    ends = [each.ends for each in (row, *calls) if each is not None]
-    return max(math.inf if end is None else end for end in ends)
+def _ends(row: Row) -> float:
+    return math.inf if row.ends is None else row.ends

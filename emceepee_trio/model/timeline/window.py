@@ -71,7 +71,7 @@ class Window:
 
     def within(self, whole: Window) -> Window:
         """What of it is there, at least for a moment."""
-        begins = min(max(self.begins, whole.begins), whole.ends - SHORTEST)
+        begins = max(min(self.begins, whole.ends - SHORTEST), whole.begins)
         return Window(begins, max(min(self.ends, whole.ends), begins + SHORTEST))
 
     def shows(self, row: Row) -> bool:
@@ -99,7 +99,7 @@ def _digits(step: float) -> int:
 
 
 @attrs.frozen
-class Choice:
+class Filter:
     """Which rows: of any of these, or of all where none is named."""
 
     kinds: frozenset[str] = frozenset()

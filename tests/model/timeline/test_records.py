@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import attrs
 from hypothesis import given
@@ -29,7 +30,7 @@ class Storyteller:
     questions: list[str] = attrs.field(factory=list)
     links: list[int] = attrs.field(factory=list)
 
-    def note(self, kind: type[Fact], *args: object) -> None:
+    def note(self, kind: Callable[..., Fact], *args: object) -> None:
         self.noted.append(kind(float(len(self.noted)), self.session, *args))
 
     def do(self, number: int) -> None:
@@ -51,8 +52,8 @@ class Storyteller:
                 self.note(facts.CallAsked, of, name)
             case 5 if self.questions:
                 gone = self.questions.pop(which % len(self.questions))
-                end = QuestionState.COMPLETED, "answered", 5
-                self.note(facts.QuestionClosed, gone, "sampling", "git", *end)
+                how = QuestionState.COMPLETED, "answered", 5
+                self.note(facts.QuestionClosed, gone, "sampling", "git", *how)
             case 6:
                 self.links.append(len(self.noted))
                 self.note(facts.ConnectionTrying, "git", self.links[-1])
@@ -84,8 +85,10 @@ def needed(timeline: Timeline) -> list[Row]:
     rows = timeline.rows.values()
     open_ = [row for row in rows if row.ends is None]
     theirs = {question for row in open_ for question in questions_of(row)}
-    last = [row for row in rows if row.kind == "connection"][-1:]
-    return [row for row in rows if row in open_ or row.id in theirs or row in last]
+    links = [row for row in rows if row.kind == "connection"]
+    since = min((row.begins for row in open_ if row.kind == "call"), default=math.inf)
+    used = [row for row in links if row.ends is None or row.ends >= since] + links[-1:]
+    return [row for row in rows if row in open_ or row.id in theirs or row in used]
 
 
 def questions_of(row: Row) -> set[str]:
@@ -109,7 +112,7 @@ def test_what_is_thinned_out_is_what_has_been_over_the_longest(
         gone = [row for row in before.rows.values() if row.kind == "call" and not has(after, row)]
         kept = [row for row in after.rows.values() if row.kind == "call" and row.ends is not None]
         assert max((row.ends or 0 for row in gone), default=0) <= min(
-            (row.ends or 0 for row in kept), default=float("inf")
+            (row.ends or 0 for row in kept), default=math.inf
         )
 
 

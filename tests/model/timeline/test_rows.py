@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import pytest
 
@@ -40,7 +42,9 @@ def closed(at: float, question: str = "q") -> Fact:
     return facts.QuestionClosed(at, S, question, "elicitation", "git", state, "answered", 0)
 
 
-def link(kind: type[Fact], at: float, number: int = 1, *more: object, server: str = "git") -> Fact:
+def link(
+    kind: Callable[..., Fact], at: float, number: int = 1, *more: object, server: str = "git"
+) -> Fact:
     return kind(at, S, server, number, *more)
 
 
@@ -221,7 +225,8 @@ def some(kind: type[Fact]) -> Fact:
         "TaskState": TaskState.COMPLETED,
         "QuestionState": QuestionState.ACCEPTED,
     }
-    return kind(*[values[str(field.type)] for field in attrs.fields(kind)])
+    make: Callable[..., Fact] = kind
+    return make(*[values[str(field.type)] for field in attrs.fields(kind)])
 
 
 def test_every_fact_is_of_a_row_or_of_what_is_no_work() -> None:

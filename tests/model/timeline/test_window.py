@@ -12,7 +12,7 @@ from emceepee_trio.model.timeline.window import (
     LEAST,
     SHORTEST,
     TICKS,
-    Choice,
+    Filter,
     Window,
     after,
     overview,
@@ -94,23 +94,23 @@ def test_what_goes_on_is_in_every_later_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "fits"),
+    ("filter_", "fits"),
     [
-        (Choice(), True),
-        (Choice(servers=frozenset({"git", "files"})), True),
-        (Choice(servers=frozenset({"files"})), False),
-        (Choice(tools=frozenset({"log"})), True),
-        (Choice(kinds=frozenset({"connection"})), False),
-        (Choice(outcomes=frozenset({"failed"})), False),
-        (Choice(servers=frozenset({"git"}), outcomes=frozenset({"completed"})), True),
+        (Filter(), True),
+        (Filter(servers=frozenset({"git", "files"})), True),
+        (Filter(servers=frozenset({"files"})), False),
+        (Filter(tools=frozenset({"log"})), True),
+        (Filter(kinds=frozenset({"connection"})), False),
+        (Filter(outcomes=frozenset({"failed"})), False),
+        (Filter(servers=frozenset({"git"}), outcomes=frozenset({"completed"})), True),
     ],
 )
-def test_rows_are_chosen_by_what_they_are_of(choice: Choice, fits: bool) -> None:
-    assert choice.takes(row()) is fits
+def test_rows_are_chosen_by_what_they_are_of(filter_: Filter, fits: bool) -> None:
+    assert filter_.takes(row()) is fits
 
 
 def test_a_connection_is_no_tool_of_its_name() -> None:
-    assert not Choice(tools=frozenset({"log"})).takes(row(kind="connection"))
+    assert not Filter(tools=frozenset({"log"})).takes(row(kind="connection"))
 
 
 @given(begins=st.lists(st.floats(0, 3600), max_size=50))

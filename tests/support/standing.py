@@ -1,0 +1,91 @@
+"""How a session stands: as it has it itself, and as its facts have it, which is to be the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import attrs
+
+from emceepee_trio.model.states import BackendState
+from emceepee_trio.model.timeline.rows import Row, Timeline
+from emceepee_trio.session.session import Session
+
+UNSENT = {"turn", "connection", "reconnection", "preparation"}
+TRYING = {"turn", "trying"}
+
+
+@attrs.frozen
+class Standing:
+    calls: Mapping[str, str]
+    """What each of those that are not settled waits for."""
+    fates: Mapping[str, str]
+    """Of tasks that are kept."""
+    questions: Mapping[str, tuple[str, str, str]]
+    """Those that are open: of which kind and server, and with whom."""
+    up: Mapping[tuple[str, str], int]
+    """Connections, by server, and whether they are well."""
+    trying: Mapping[str, int]
+    timers: frozenset[str]
+
+
+def as_it_is(session: Session) -> Standing:
+    calls, questions = session.calls, session.questions
+    unsettled = [calls._calls[each] for each in (*calls._in_flight, *calls._working)]
+    links = [
+        link
+        for backend in session._running
+        for link in (backend.supervisor.life.current, backend.supervisor.life.beside)
+        if link is not None and link.client is None and not link.ended.is_set()
+    ]
+    return Standing(
+        calls={
+            call.id: ("question" if call.open_questions else "server")
+            if call.is_sent
+            else "connection"
+            for call in unsettled
+        },
+        fates={call.id: call.task.status.value for call in calls._finished.values() if call.task},
+        questions={
+            each.id: (each.kind, each.server, "client" if each.is_relayed else "tools")
+            for each in questions._open.values()
+        },
+        up=Counter(
+            (backend.server.name, "unwell" if backend.state is BackendState.DEGRADED else "up")
+            for backend in session._running
+            if backend.client is not None
+        ),
+        trying=Counter(link.server.name for link in links),
+        timers=frozenset(timer.timer_id for timer in session.timers.list(include_inactive=False)),
+    )
+
+
+def as_it_was_noted(timeline: Timeline, kept: Mapping[str, str]) -> Standing:
+    """*kept*: the tasks whose fate is asked for."""
+
+    def rows(kind: str) -> list[Row]:
+        return [row for row in timeline.rows.values() if row.kind == kind and row.ends is None]
+
+    links = rows("connection")
+    return Standing(
+        calls={
+            row.id: "connection" if row.phase in UNSENT else str(row.phase) for row in rows("call")
+        },
+        fates={name: timeline.rows["call", name].outcome for name in kept},
+        questions={row.id: (row.name, row.server, str(row.phase)) for row in rows("question")},
+        up=Counter((row.server, str(row.phase)) for row in links if row.phase in {"up", "unwell"}),
+        trying=Counter(row.server for row in links if row.phase in TRYING),
+        timers=frozenset(row.id for row in rows("timer")),
+    )
+
+
+def check_standing(session: Session, timeline: Timeline) -> None:
+    stands = as_it_is(session)
+    assert as_it_was_noted(timeline, stands.fates) == stands
+    by_name = Counter(backend.server.name for backend in session._running)
+    for row in timeline.rows.values():
+        if row.kind == "call" and row.phase in UNSENT and by_name[row.server] == 1:
+            (backend,) = (b for b in session._running if b.server.name == row.server)
+            assert (row.phase == "preparation") == (backend.client is not None)
+            if row.phase == "connection":
+                assert backend.supervisor.life.before is None
