@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,8 @@ from emceepee_trio.errors import ExecutionFailed, ToolError
 from emceepee_trio.journal import Journal
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import QuestionState, TaskState
-from emceepee_trio.session.questions import Questions
+from emceepee_trio.session.questions import Question, Questions
+from emceepee_trio.session.timers import Timers
 from parts import Peer, Told, new_ids, open_calls, wall
 from replay import Replay
 from strategies import json_values
@@ -62,6 +64,79 @@ async def test_a_call_that_fails_says_with_which_code(autojump_clock: MockClock)
                 12.0, "s", call.id, "files", "dig", TaskState.FAILED, False, 0, ExecutionFailed.code
             )
         ]
+
+
+def of(replay: Replay, *kinds: type[facts.Fact]) -> list[facts.Fact]:
+    return [fact for fact in replay.noted if isinstance(fact, kinds)]
+
+
+async def test_a_call_that_was_not_run_waits_for_a_connection_again(
+    autojump_clock: MockClock,
+) -> None:
+    journal, replay, peer = Journal(noon), Replay(), Peer()
+    replay.reads(journal)
+    async with open_calls(journal) as world:
+        call = world.begin(peer)
+        world.calls.queued(call)
+        world.calls.sent(call)
+        world.calls.returned(call)
+        assert call.waiting_on == "connection"
+        kinds = facts.CallQueued, facts.CallSent, facts.CallReturned
+        assert of(replay, *kinds) == [kind(12.0, "s", call.id) for kind in kinds]
+
+
+async def test_what_a_script_calls_is_within_its_call(autojump_clock: MockClock) -> None:
+    journal, replay = Journal(noon), Replay()
+    replay.reads(journal)
+    async with open_calls(journal) as world:
+        script = world.begin(Peer())
+        world.begin(Peer(), within=script)
+        begun = [f.within for f in replay.noted if isinstance(f, facts.CallBegun)]
+        assert begun == [None, script.id]
+
+
+@pytest.mark.parametrize("says_of_which", [True, False])
+async def test_each_call_that_may_wait_for_a_question_is_named(
+    says_of_which: bool, autojump_clock: MockClock
+) -> None:
+    """One that its server names, and the script that made it; or all that its server has."""
+    journal, replay = Journal(noon), Replay()
+    replay.reads(journal)
+    async with open_calls(journal) as world:
+        script = world.begin(Peer())
+        calls = [world.begin(Peer(), within=script), world.begin(Peer()), world.begin(Peer())]
+        await wait_all_tasks_blocked()
+        calls[2].waiting_on = "connection"
+        which = calls[0].id if says_of_which else None
+        question = Question("q", "elicitation", "files", "now", {}, which)
+        with world.calls.heard(question):
+            named = [f.call for f in replay.noted if isinstance(f, facts.CallAsked)]
+        theirs = [calls[0]] if says_of_which else [script, calls[0], calls[1]]
+        assert named == [call.id for call in (*theirs, script)]
+
+
+async def test_a_timer_that_is_set_fires_and_ends(autojump_clock: MockClock) -> None:
+    journal, replay = Journal(noon), Replay()
+    replay.reads(journal)
+    async with trio.open_nursery() as nursery:
+        timers = Timers(nursery, Told(), new_ids(), wall, "s", journal)
+        once, again = (timers.set(1000, SECRET, interval=each) for each in (False, True))
+        await trio.sleep(2.5)
+        timers.delete(again.timer_id)
+        timers.delete(again.timer_id)
+        nursery.cancel_scope.cancel("end of the test")
+    first, second = (12.0, "s", once.timer_id), (12.0, "s", again.timer_id)
+    assert sorted(replay.noted, key=str) == sorted(
+        [
+            facts.TimerSet(*first, 1000, False),
+            facts.TimerSet(*second, 1000, True),
+            facts.TimerFired(*first),
+            facts.TimerEnded(*first, "fired"),
+            *[facts.TimerFired(*second)] * 2,
+            facts.TimerEnded(*second, "deleted"),
+        ],
+        key=str,
+    )
 
 
 SECRET = "hunter2-secret"

@@ -15,12 +15,15 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from emceepee_trio.backend.connections.callbacks import working_for
 from emceepee_trio.config import Limits
 from emceepee_trio.errors import NotFound
+from emceepee_trio.journal import Journal
 from emceepee_trio.model import events
+from emceepee_trio.model.facts import QuestionLeft, QuestionRelayed
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.session.calls import Calls
 from emceepee_trio.session.questions import Kind, Question, Questions
 from emceepee_trio.session.relay import Askers, CannotBeAsked, takes
 from parts import Told, new_ids, open_calls, wall
+from replay import Replay
 
 FORM = {
     "message": "?",
@@ -119,10 +122,11 @@ class Scene:
 
 
 @asynccontextmanager
-async def open_scene(**limits: int) -> AsyncGenerator[Scene]:
+async def open_scene(journal: Journal | None = None, **limits: int) -> AsyncGenerator[Scene]:
     async with open_calls() as world, trio.open_nursery() as nursery:
         ids, told, calls = new_ids(), Told(), world.calls
-        relay = Askers("s", nursery, ids, lambda server, kind: kind in scene.wanted)
+        notes = Journal() if journal is None else journal
+        relay = Askers("s", nursery, ids, lambda server, kind: kind in scene.wanted, notes)
         questions = Questions(
             attrs.evolve(Limits(), **limits),
             told,
@@ -155,6 +159,28 @@ async def test_a_client_that_can_is_asked_and_its_answer_is_checked_and_filled(
         assert scene.got == [{"action": "accept", "content": content, "_meta": {"k": 1}}]
         assert question.state is QuestionState.ACCEPTED
         assert client.withdrawn == []
+
+
+async def test_with_whom_a_question_is_is_noted(autojump_clock: MockClock) -> None:
+    journal, replay = Journal(lambda: 12.0), Replay()
+    replay.reads(journal)
+    async with open_scene(journal) as scene:
+        first, second = Client(), Client()
+        scene.relay.join(first)
+        question = await scene.ask()
+        scene.relay.join(second)
+        scene.relay.leave(first)
+        await first.says(CannotBeAsked())  # the other one is, at once
+        scene.relay.leave(second)
+        await second.says(CannotBeAsked())
+        scene.relay.join(Client())
+        of = 12.0, "s", question.id
+        assert replay.noted == [
+            QuestionRelayed(*of),
+            QuestionRelayed(*of),
+            QuestionLeft(*of),
+            QuestionRelayed(*of),
+        ]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,18 @@ from emceepee_trio.backend.children.pulse import Pulse
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Limits, Retry, server_from_arguments
 from emceepee_trio.errors import ConnectFailed
+from emceepee_trio.model.facts import (
+    ChildStarted,
+    ConnectionQueued,
+    ConnectionStarting,
+    ConnectionTrying,
+    ConnectionUp,
+)
 from emceepee_trio.session.manager import open_sessions
 from fake_backends import raw, until
 from installer import installing
 from recording import running
+from replay import Replay
 
 pytestmark = pytest.mark.cold
 
@@ -114,6 +122,28 @@ async def test_who_leaves_while_it_waits_for_its_turn_is_gone() -> None:
             assert "waits for its turn, 1 at once may do so (limits.starting)" in said
             assert it.host.story == []
     assert shared.starts.starting == 0
+
+
+async def test_that_a_program_waits_for_its_turn_and_has_it_is_noted() -> None:
+    shared, replay = Shared(), Replay()
+    replay.reads(shared.journal)
+    shared.starts.allow(1)
+    with trio.fail_after(GUARD):
+        with shared.starts.place("another", lambda: False) as place:
+            async with running(raw(), shared=shared) as it:
+                await trio.testing.wait_all_tasks_blocked()
+                assert list(map(type, replay.noted)) == [ConnectionTrying, ConnectionQueued]
+                place.give_back()
+                await it.backend.connection()
+                assert list(map(type, replay.noted))[2:] == [
+                    ConnectionStarting,
+                    ChildStarted,
+                    ConnectionUp,
+                ]
+        replay.noted.clear()
+        async with running(raw(), shared=shared) as it:  # at once
+            await it.backend.connection()
+            assert not {ConnectionQueued, ConnectionStarting} & {*map(type, replay.noted)}
 
 
 async def test_the_pulse_of_a_program_is_that_of_all_it_has_started() -> None:
