@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from emceepee_trio.backend.private import Private
 from emceepee_trio.model.states import BackendState
 from emceepee_trio.model.timeline.rows import Row, Timeline
 from emceepee_trio.session.session import Session
@@ -29,12 +30,17 @@ class Standing:
     timers: frozenset[str]
 
 
+def private(session: Session) -> list[Private]:
+    """Those of its own."""
+    return [backend for backend in session._running if isinstance(backend, Private)]
+
+
 def as_it_is(session: Session) -> Standing:
     calls, questions = session.calls, session.questions
     unsettled = [calls._calls[each] for each in (*calls._in_flight, *calls._working)]
     links = [
         link
-        for backend in session._running
+        for backend in private(session)
         for link in (backend.supervisor.life.current, backend.supervisor.life.beside)
         if link is not None and link.client is None and not link.ended.is_set()
     ]
@@ -85,7 +91,7 @@ def check_standing(session: Session, timeline: Timeline) -> None:
     by_name = Counter(backend.server.name for backend in session._running)
     for row in timeline.rows.values():
         if row.kind == "call" and row.phase in UNSENT and by_name[row.server] == 1:
-            (backend,) = (b for b in session._running if b.server.name == row.server)
+            (backend,) = (each for each in private(session) if each.server.name == row.server)
             assert (row.phase == "preparation") == (backend.client is not None)
             if row.phase == "connection":
                 assert backend.supervisor.life.before is None
