@@ -31,6 +31,7 @@ from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
 from .waits.watchdog import slow_steps
 from .web.app import App, pages
+from .web.metrics.scrape import Metrics
 from .web.security import Security
 from .web.token_file import BadToken
 from .web.tokens import Credentials
@@ -96,8 +97,12 @@ async def open_daemon(
 
         async with open_sessions(config, state, is_local=_are_local(sockets)) as manager:
             endpoint = McpEndpoint(manager, config, FACES)
-            app = App(_security(settings, sockets), endpoint, pages(manager, said, is_ready))
-            yield Daemon(manager, endpoint, app, sockets)
+            metrics = Metrics(manager, slow, endpoint.listening)
+            app = App(
+                _security(settings, sockets), endpoint, pages(manager, said, is_ready, metrics)
+            )
+            with metrics.reading():
+                yield Daemon(manager, endpoint, app, sockets)
 
 
 async def run(

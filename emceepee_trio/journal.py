@@ -32,8 +32,15 @@ class Reader:
     read: Callable[[Any], object]
     """Called with each fact. Notes nothing itself."""
     kinds: Collection[type[Fact]]
+    crowded_out: Callable[[], int] = lambda: 0
+    """How many facts it had no room for."""
     failures: int = attrs.field(default=0, init=False)
     """Facts that it has failed to read; only the first is logged."""
+
+    @property
+    def dropped(self) -> int:
+        """Facts that it does not know of, though it should."""
+        return self.failures + self.crowded_out()
 
     def tell(self, fact: Fact) -> None:
         try:
@@ -74,6 +81,11 @@ class Journal:
     def number(self) -> int:
         """An id for what has none."""
         return next(self._numbers)
+
+    @property
+    def readers(self) -> list[Reader]:
+        """Each once."""
+        return list(dict.fromkeys(each for readers in self._wanted.values() for each in readers))
 
     @contextmanager
     def reading(self, reader: Reader) -> Generator[Reader]:

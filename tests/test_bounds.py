@@ -95,6 +95,7 @@ from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
 from emceepee_trio.web import logins, token_file
+from emceepee_trio.web.metrics.labels import OTHER, SHARE, Labels
 from emceepee_trio.web.page.common import live
 from emceepee_trio.web.page.common import pages as views
 from fake_backends import raw
@@ -483,6 +484,31 @@ async def ledger(here: Here) -> None:
     assert ledger.of(f"server-{bounds.MAX_LEDGER + 1}") == Tally()
     assert ledger.of(OTHERS) == Tally(0, 10)
     assert ledger.total == Tally(5, bounds.MAX_LEDGER + 10)
+
+
+@tries("config.bounds.MAX_METRIC_SERVERS")
+async def servers_in_metrics(here: Here) -> None:
+    labels = Labels({"ours"}.__contains__)
+    said = {labels.server(f"server-{number}") for number in range(bounds.MAX_METRIC_SERVERS + 5)}
+    assert len(said) == bounds.MAX_METRIC_SERVERS + 1
+    assert OTHER in said
+    assert labels.server("ours") == "ours"
+
+
+@tries("config.bounds.MAX_METRIC_TOOLS")
+async def tools_in_metrics(here: Here) -> None:
+    labels, share = Labels(), bounds.MAX_METRIC_TOOLS // SHARE
+    for server in range(SHARE + 1):
+        said = {labels.tool(f"s{server}", f"t{tool}", exists=True)[1] for tool in range(share + 1)}
+        assert len(said) == (share + 1 if server < SHARE else 1)
+        assert OTHER in said
+
+
+@tries("config.bounds.MAX_METRIC_LABEL")
+async def names_in_metrics(here: Here) -> None:
+    said = Labels().server("x" * (bounds.MAX_METRIC_LABEL + 1))
+    assert len(said) == bounds.MAX_METRIC_LABEL
+    assert said.endswith("…")
 
 
 @tries("limits.sessions")

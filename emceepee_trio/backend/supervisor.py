@@ -214,7 +214,7 @@ class Supervisor:
         told = life.works(link, pid, agreed.capabilities, agreed.protocol_version)
         self.client, self.connected_at = client, self._wall()
         self.last_error = self.idle_since = None
-        link.note(facts.ConnectionUp)
+        link.note(facts.ConnectionUp, before is not None)
         lasting = self._kept.connected(link, client, before)
         self._publish_all(told)
         self.log(

@@ -194,6 +194,12 @@ MAX_PURPOSE = 300
 MAX_FIRST_SENTENCE = 500
 """Characters of the first sentence about a tool, which is all that a summary has."""
 
+MAX_METRIC_SERVERS = 100
+MAX_METRIC_TOOLS = 1000
+MAX_METRIC_LABEL = 100
+"""Servers that are not configured, and tools, that stand by themselves in what monitors read, and
+characters of their names."""
+
 MAX_LOG_FIELD = 2 * KIB
 MAX_LOG_TRACEBACK = 16 * KIB
 """Characters of one field of a line of the log, and of its traceback; what is longer keeps its

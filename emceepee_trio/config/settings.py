@@ -228,6 +228,9 @@ class Token:
         str | None,
         Doc("The view of a client whose URL names none; ``?view=`` is for all that do."),
     ] = None
+    metrics: Annotated[
+        bool, Doc("Whether it may read ``/metrics``, which tells of everybody: for a monitor.")
+    ] = False
 
 
 @frozen
@@ -263,6 +266,11 @@ class Http:
         """What is shown to who asks for no view, if that is said."""
         said = self.tokens.get(principal)
         return said.view if isinstance(said, Token) else None
+
+    def reads_metrics(self, principal: str) -> bool:
+        """Whether who is not the operator may read what is counted of everybody."""
+        said = self.tokens.get(principal)
+        return isinstance(said, Token) and said.metrics
 
     def problems(self) -> Iterator[Problem]:
         holders: dict[str, str] = {}

@@ -79,6 +79,10 @@ class McpEndpoint:
         for client in self._clients.values():
             client.streams.standalone.drop_reader()
 
+    def listening(self) -> int:
+        """Clients that read the stream of what belongs to no request."""
+        return sum(client.streams.standalone.has_reader for client in self._clients.values())
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send, principal: str) -> None:
         headers = headers_of(scope)
         is_modern = _says_modern(headers)

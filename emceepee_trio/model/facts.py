@@ -106,6 +106,8 @@ class CallSettled(Fact):
     duration_ms: int
     code: int | str | None
     """Of its error."""
+    is_error: bool = False
+    """It came to a result, of which its server says that it is an error."""
 
 
 @attrs.frozen
@@ -207,6 +209,8 @@ class ConnectionStarting(Fact):
 class ConnectionUp(Fact):
     server: str
     connection: int
+    is_again: bool = False
+    """In the place of one that was up."""
 
 
 @attrs.frozen
@@ -277,6 +281,22 @@ class TimerEnded(Fact):
 
     timer: str
     status: TimerStatus
+
+
+@attrs.frozen
+class EventEvicted(Fact):
+    """There was no room or time for it any more, and nobody had been told of it."""
+
+    server: str
+
+
+@attrs.frozen
+class Tallied(Fact):
+    """What the client's model has to read of a server, in bytes."""
+
+    server: str
+    definitions: int
+    results: int
 
 
 @attrs.frozen

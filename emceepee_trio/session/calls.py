@@ -400,6 +400,7 @@ class Calls:
             call.task is not None,
             round((trio.current_time() - call.started) * 1000),
             None if error is None else error.code,
+            not isinstance(outcome, ToolError) and outcome.get("isError") is True,
         )
         if call.task is not None:
             self._remember(call)
@@ -510,8 +511,11 @@ class Calls:
 
     def under_way(self, server: str) -> list[Call]:
         """Not settled yet, tasks or not; oldest first."""
-        unsettled = (self._calls[id_] for id_ in sorted((*self._in_flight, *self._working)))
-        return [call for call in unsettled if call.server == server]
+        return [call for call in sorted(self.unsettled(), key=_by_id) if call.server == server]
+
+    def unsettled(self) -> list[Call]:
+        """Those of all servers, in no order."""
+        return [self._calls[id_] for id_ in (*self._in_flight, *self._working)]
 
     def progressed(self, call: Call, said: Mapping[str, Any]) -> None:
         """The backend says how far it is."""
@@ -537,6 +541,10 @@ class Calls:
         now = trio.current_time()
         while (due := self.next_due()) is not None and due <= now:
             self._forget_oldest()
+
+
+def _by_id(call: Call) -> str:
+    return call.id
 
 
 def _plain(said: object) -> str:

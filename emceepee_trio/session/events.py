@@ -145,7 +145,7 @@ class Delivery:
                 if kept.event.id in self._owner._kept:
                     self._owner._pending.add(kept)
                 else:
-                    self._owner._lost += 1  # evicted while it was on its way
+                    self._owner.evicted(kept.event)  # while it was on its way
         self._take_back()
         if not self.is_empty:
             # Somebody may have begun to wait while they were away.
@@ -242,6 +242,11 @@ class Events:
         self._lost += count
         self.triggers.nudge()
 
+    def evicted(self, event: Event) -> None:
+        """It is gone, and nobody has been told of it."""
+        self._lost += 1
+        self.journal.note(facts.EventEvicted, self.session_id, event.server)
+
     def _evict(self) -> None:
         """Down to the bounds, oldest first; the newest stays, however large."""
         while len(self._kept) > 1 and (
@@ -255,7 +260,7 @@ class Events:
         self._bytes -= kept.event.size
         if kept.is_pending:
             self._pending.pop()  # older than anything else that is pending, too
-            self._lost += 1
+            self.evicted(kept.event)
             logs.often(
                 "warn",
                 "event_store_eviction",

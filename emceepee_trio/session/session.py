@@ -26,7 +26,7 @@ from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID, MAX_SCRIPTS
 from ..config.roots import Folder, as_roots
 from ..config.server import RelayTo
 from ..errors import LimitReached, ServerNotFound, SessionGone
-from ..model import events
+from ..model import events, facts
 from ..model.events import Happening, Json
 from ..model.facts import SessionNamed
 from ..model.text.redact import label
@@ -321,6 +321,11 @@ class Session:
             if heard.size <= MAX_DELIVERY_BYTES:
                 told = events.Notification(method, now, params)
         self.publish(server, told, now)
+
+    def told(self, server: str, *, definitions: int = 0, results: int = 0) -> None:
+        """Its client's model reads so many bytes of that server."""
+        self.ledger.add(server, definitions=definitions, results=results)
+        self.shared.journal.note(facts.Tallied, self.id, server, definitions, results)
 
     @contextmanager
     def watched_by(self, watcher: Watcher) -> Generator[None]:

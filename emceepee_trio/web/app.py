@@ -23,6 +23,7 @@ from ..session.manager import SessionManager
 from ..waits.firewall import Firewall
 from .logged import logs_of
 from .logins import Logins
+from .metrics.scrape import Metrics
 from .page import the_page
 from .page.common.requests import secured, visit, wants_html
 from .security import Header, Security, preflight, without_credentials
@@ -33,6 +34,10 @@ from .wire import send_json
 MCP = "/mcp"
 _SERVER = re.compile(r"/servers/[^/]+/mcp/?")
 """The same for one server as it is."""
+METRICS_ARE_FOR = (
+    "/metrics tells of everybody: it is for the daemon's own token, and for those of http.tokens "
+    "that have metrics: true"
+)
 MAX_BODY = 64 * 1024
 """Bytes, for everything but MCP."""
 
@@ -116,7 +121,10 @@ class _Answer:
 
 
 def pages(
-    manager: SessionManager, about: Callable[[], dict[str, Any]], is_ready: Callable[[], bool]
+    manager: SessionManager,
+    about: Callable[[], dict[str, Any]],
+    is_ready: Callable[[], bool],
+    metrics: Metrics,
 ) -> QuartTrio:
     """What is answered beside MCP; *about* tells `/status` of the daemon itself."""
     app = QuartTrio(__name__, static_folder=None)
@@ -145,6 +153,14 @@ def pages(
     async def logs() -> Response:
         said = await logs_of(manager, visit().visitor.whose, request.args.get("server"))
         return Response(said + "\n", 200, content_type="application/json")
+
+    @app.get("/metrics")
+    async def scrape() -> Response:
+        visitor = visit().visitor
+        if visitor.whose is not None and not manager.config.http.reads_metrics(visitor.whose):
+            return _json(403, Refused(403, METRICS_ARE_FOR).body)
+        text, content_type = await metrics.text(request.headers.get("accept", ""))
+        return Response(text, 200, content_type=content_type)
 
     @app.errorhandler(HTTPException)
     async def refused(error: HTTPException) -> Response:

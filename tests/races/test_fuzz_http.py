@@ -22,6 +22,7 @@ from asgi_world import open_world
 from emceepee_trio.config import Config, Limits, Policy, Server
 from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.web.app import App, pages
+from emceepee_trio.web.metrics.scrape import Metrics
 from emceepee_trio.web.security import Security, Tokens
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
 from mistakes import MORE, SMALL, bodies
@@ -168,7 +169,12 @@ async def open_fuzzed(version: str = LATEST) -> AsyncGenerator[World]:
     with no_bugs(), scripted():
         async with open_world(CONFIG) as world:
             tokens = Tokens.of([*TOKENS.items(), STRANGER])
-            quart = pages(world.manager, dict, lambda: True)
+            quart = pages(
+                world.manager,
+                dict,
+                lambda: True,
+                Metrics(world.manager),
+            )
             app = App(Security.of(CONFIG.http, tokens), world.endpoint, quart)
 
             async def door(scope: Scope, receive: Receive, send: Send, principal: str) -> None:

@@ -19,6 +19,7 @@ from asgi_client import BOTH, HELLO, LATEST, MODERN, request, stamp
 from asgi_world import open_world
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.web.app import App, pages
+from emceepee_trio.web.metrics.scrape import Metrics
 from emceepee_trio.web.security import Security
 from messages import CALLS
 from mistakes import MORE, SMALL, Body, bodies
@@ -149,7 +150,12 @@ async def open_served() -> AsyncGenerator[tuple[Served, Peer]]:
     """Our listeners, and the neighbour's connection."""
     with no_bugs(), scripted():
         async with open_world(CONFIG, GUARD) as world:
-            quart = pages(world.manager, dict, lambda: True)
+            quart = pages(
+                world.manager,
+                dict,
+                lambda: True,
+                Metrics(world.manager),
+            )
             app = App(Security.of(CONFIG.http, None), world.endpoint, quart)
             async with serving(app) as served, served.peer() as neighbour:
                 yield served, neighbour

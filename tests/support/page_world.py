@@ -17,6 +17,7 @@ from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
 from emceepee_trio.web.app import App, pages
+from emceepee_trio.web.metrics.scrape import Metrics
 from emceepee_trio.web.security import Security, Tokens
 from raw_http import Answer, Served, serving
 
@@ -127,7 +128,8 @@ async def open_page(
     )
     with trio.fail_after(GUARD):
         async with open_sessions(config) as manager:
-            quart = pages(manager, lambda: {"version": "1", "pid": 7}, lambda: True)
+            about = {"version": "1", "pid": 7}
+            quart = pages(manager, lambda: about, lambda: True, Metrics(manager))
             app = App(Security.of(config.http, tokens), no_mcp, quart)
             async with serving(app) as served:
                 yield PageWorld(served, app, manager)

@@ -35,11 +35,13 @@ from mutants.scripts import SCRIPTS
 from mutants.session import SESSION
 from mutants.slow import SLOW
 from mutants.users import USERS
+from mutants.watching import WATCHING
 
 ALL = (
     *(*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE),
     *RELAY,
     *GATEWAY,
+    *WATCHING,
 )
 
 ROOT = Path(__file__).parents[2]

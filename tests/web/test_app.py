@@ -20,6 +20,7 @@ from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
 from emceepee_trio.web.app import App, pages
+from emceepee_trio.web.metrics.scrape import Metrics
 from emceepee_trio.web.security import Security, Tokens
 from emceepee_trio.web.wire import read_body, send_bytes, send_event
 from fake_backends import raw, until
@@ -70,7 +71,8 @@ async def open_app(
     config = Config(http=Http(**http), servers=tuple(servers))
     with trio.fail_after(GUARD):
         async with open_sessions(config) as manager:
-            quart = pages(manager, lambda: {"version": "1"}, lambda: world.ready)
+            metrics = Metrics(manager)
+            quart = pages(manager, lambda: {"version": "1"}, lambda: world.ready, metrics)
             app = App(Security.of(config.http, tokens), endpoint, quart)
             async with serving(app, *binds) as served:
                 world = World(served, endpoint, manager)

@@ -100,11 +100,11 @@ def finish(
 def _count(session: Session, reply: Reply) -> None:
     if reply.of is not None:
         size = _size(reply.result)
-        session.ledger.add(reply.of, results=size)
+        session.told(reply.of, results=size)
         if reply.call is not None:
             session.shared.journal.note(ResultTold, session.id, reply.call, size)
     for server, size in reply.defines.items():
-        session.ledger.add(server, definitions=size)
+        session.told(server, definitions=size)
 
 
 def _size(result: Result) -> int:
