@@ -66,13 +66,6 @@ WATCHING = (
         "web/metrics/standing.py",
         "        found.add(session)\n        yield\n",
         "        found.add(session)\n    yield\n",
-        "web/metrics/test_scrape.py::test_with_a_thousand_sessions_nobody_waits_for_a_monitor",
-    ),
-    mutant(
-        "what a child has started in a session of its own counts for nobody",
-        "backend/children/memory.py",
-        "        pid = process.parent\n",
-        "        break\n",
-        "web/metrics/test_scrape.py::test_memory_is_that_of_a_child_and_of_all_that_it_has_started",
+        "web/metrics/test_scrape.py::test_others_run_between_two_sessions_that_are_looked_at",
     ),
 )

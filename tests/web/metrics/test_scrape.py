@@ -25,7 +25,9 @@ from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
+from emceepee_trio.web.metrics.labels import Labels
 from emceepee_trio.web.metrics.scrape import Metrics, reference
+from emceepee_trio.web.metrics.standing import standing
 from fake_backends import raw, until
 from served import serve
 from stalls import steps_measured
@@ -147,6 +149,24 @@ async def test_with_a_thousand_sessions_nobody_waits_for_a_monitor() -> None:
         assert value(values, "sessions") == 1000
         assert value(values, "backends", server="raw", state="not_connected") == 1000
         assert longest() < SLOW_STEP_MS / 1000
+
+
+async def test_others_run_between_two_sessions_that_are_looked_at() -> None:
+    async with open_world() as world, trio.open_nursery() as nursery:
+        for number in range(100):
+            await world.manager.ensure(f"session-{number}", "ada")
+        steps = 0
+
+        async def other() -> None:
+            nonlocal steps
+            while True:
+                await trio.lowlevel.checkpoint()
+                steps += 1
+
+        nursery.start_soon(other)
+        assert (await standing(world.manager, Labels())).sessions == 100
+        assert steps >= 99
+        nursery.cancel_scope.cancel("seen")
 
 
 def test_a_daemon_answers_its_operator_and_its_monitor(tmp_path: Path) -> None:
