@@ -299,9 +299,9 @@ SESSION = (
         "an eviction is counted when it happens, and again when its response fails",
         "session/events.py",
         "            self._pending.pop()  # older than anything else that is pending, too\n"
-        "            self._lost += 1\n",
+        "            self.evicted(kept.event)\n",
         "            self._pending.pop()\n"
-        "        if not kept.delivered:\n            self._lost += 1\n",
+        "        if not kept.delivered:\n            self.evicted(kept.event)\n",
         "session/test_events.py::test_what_is_evicted_on_its_way_is_lost_only_if_it_does_not_arrive",
     ),
     mutant(
