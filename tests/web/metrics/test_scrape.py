@@ -165,7 +165,7 @@ async def test_others_run_between_two_sessions_that_are_looked_at() -> None:
 
         nursery.start_soon(other)
         assert (await standing(world.manager, Labels())).sessions == 100
-        assert steps >= 99
+        assert steps > 50
         nursery.cancel_scope.cancel("seen")
 
 
