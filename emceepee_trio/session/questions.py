@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
 from .. import logs
-from ..backend.connections.callbacks import NO_CALL, working_for
+from ..backend.connections.callbacks import NO_CALL, asked_as, working_for
 from ..config import Limits
 from ..config.bounds import MAX_DELIVERY_BYTES
 from ..errors import InvalidArguments, NotFound
@@ -63,6 +63,8 @@ class Question:
     """Ids of the calls that may wait for it, oldest first."""
     tell: Callable[[], object] = lambda: None
     """Wakes who waits for those."""
+    key: str | None = None
+    """What its server calls it, if it has a name for it."""
     is_relayed: bool = attrs.field(default=False, init=False)
     """The client itself has been asked, and has not refused."""
     withdraw: Callable[[], object] = attrs.field(default=lambda: None, init=False)
@@ -168,6 +170,7 @@ class Questions:
             params,
             working_for.get(),
             size=size,
+            key=asked_as.get(),
         )
         question.asked_at = trio.current_time()
         self._open[question.id] = question

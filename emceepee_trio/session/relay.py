@@ -24,7 +24,7 @@ of capabilities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -68,6 +68,10 @@ class Asker(Protocol):
             CannotBeAsked: nobody is there any more.
             MCPError: the client has answered with an error.
         """
+        ...
+
+    async def roots(self) -> Any:
+        """What its client says of its roots; None if it does not, or has said so by itself."""
         ...
 
     def withdraw(self, question: Question) -> None:
@@ -181,6 +185,13 @@ class Askers:
             del self._open[question.id]
             if one.asking is not None:
                 one.asking.cancel("the question is over")
+
+    async def roots(self, works: Collection[str]) -> Any:
+        """What clients say of their roots that wait for one of these; None if none does."""
+        for offer in [each for each in self._offers if not set(each.works).isdisjoint(works)]:
+            if (said := await offer.asker.roots()) is not None:
+                return said
+        return None
 
     def _look(self) -> None:
         for one in tuple(self._open.values()):

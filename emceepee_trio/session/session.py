@@ -18,14 +18,14 @@ import trio
 from .. import logs
 from ..backend.backend import Backend
 from ..backend.children.process import PATIENCE
-from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params
+from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params, working_for
 from ..backend.private import Private
 from ..backend.shared import Shared
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID, MAX_SCRIPTS
 from ..config.roots import Folder, as_roots
 from ..config.server import RelayTo
-from ..errors import LimitReached, ServerNotFound, SessionGone
+from ..errors import Denied, LimitReached, ServerNotFound, SessionGone
 from ..model import events, facts
 from ..model.events import Happening, Json
 from ..model.facts import SessionNamed
@@ -45,7 +45,7 @@ from .servers.index import SessionIndex
 from .servers.ledger import Ledger
 from .servers.planned import Planned
 from .servers.registry import not_found
-from .servers.roots import Choice, ToldRoots
+from .servers.roots import Choice, ToldRoots, folders_of
 from .timers import Timers
 
 WORK_ENDS = (
@@ -372,6 +372,27 @@ class Session:
     def roots(self, server: str | None = None) -> list[dict[str, Any]]:
         """What that server is told, or one of which nothing is configured."""
         return self.told_roots.of(server)
+
+    async def list_roots(self, server: str) -> list[dict[str, Any]]:
+        """The same, once the client has been asked that says it when it is asked alone."""
+        if not self.told_roots.is_by_tool:
+            work = working_for.get()
+            works = [c.id for c in self.calls.under_way(server)] if work is None else [work]
+            said = await self.relay.roots(works)
+            if said is not None:
+                await self.hear_roots(said)
+        return self.roots(server)
+
+    async def hear_roots(self, said: Any) -> None:
+        """What a client says of its own, which may be anything."""
+        told = self.told_roots
+        try:
+            work = told.choice(folders_of(said))
+            choice = await trio.to_thread.run_sync(work) if told.needs_disk else work()
+        except Denied as denied:
+            logs.write("info", "client_roots_refused", session=self.id, error=denied.message)
+        else:
+            self.choose_roots(choice, by_client=True)
 
     def set_roots(self, roots: Sequence[Mapping[str, Any]]) -> None:
         """From now on backends are told these, or what they may be told of them."""

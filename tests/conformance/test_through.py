@@ -1,7 +1,8 @@
-"""The suite on our fixture: by itself, through the view of one server, and across eras.
+"""The suite on our fixture: by itself, through our views of it, and across eras.
 
 What a client of the one era cannot be shown of a server of the other is listed in ``crossed.json``,
-and in ``without_tasks.json`` what becomes of tasks that a server of neither era has by itself.
+what is otherwise where it is one of many in ``natively.json``, and in ``without_tasks.json`` what
+becomes of tasks that a server of neither era has by itself.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from official_suite import (
     tally,
 )
 from outside import Npm
+from renaming import renamed
 from served import serve
 
 CROSSED = Path(__file__).with_name("crossed.json")
+NATIVELY = Path(__file__).with_name("natively.json")
 WITHOUT_TASKS = Path(__file__).with_name("without_tasks.json")
 PASSED = {"2025-11-25": 84, "2026-07-28": 152}
 ERA = {"2025-11-25": "handshake", "2026-07-28": "modern"}
@@ -48,6 +51,8 @@ def ours(fixture: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
     settings = {
         "mcpServers": {era: {"url": f"{base}/{era}/mcp"} for era in ERA.values()},
         "shutdown_grace_ms": 0,
+        "native": {"max_name": 128},  # none is cut, so that they can be mapped by eye
+        "context": "off",
     }
     config.write_text(json.dumps(settings), "utf-8")
     with serve(folder, "--no-auth", "--config", str(config)) as daemon:
@@ -73,6 +78,12 @@ def test_the_fixture_has_all_that_the_suite_asks_of_a_server(
 def test_through_us_it_is_the_same(npm: Npm, ours: str, direct: Results, revision: str) -> None:
     results = run(npm, f"{ours}/servers/{ERA[revision]}/mcp", revision)
     assert outcomes(results) == outcomes(direct)
+
+
+def test_natively_it_is_the_same_but_for_names(npm: Npm, ours: str, revision: str) -> None:
+    with renamed(f"{ours}/mcp?view=native&session={revision}", ERA[revision]) as url:
+        results = run(npm, url, revision)
+    assert not complaints(results, listed(NATIVELY, revision))
 
 
 @pytest.mark.parametrize("era", ERA.values())

@@ -181,7 +181,7 @@ async def test_what_is_no_progress_is_not_told(
     assert await reported(work) == [(1, None, None)]
 
 
-async def test_a_slow_client_gets_the_newest_only(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_slow_client_gets_the_newest(autojump_clock: trio.testing.MockClock) -> None:
     client = Told(stalled=trio.Event())
     progress = progress_to(client)
 
@@ -194,7 +194,17 @@ async def test_a_slow_client_gets_the_newest_only(autojump_clock: trio.testing.M
         await trio.sleep(1)
 
     await progress.report_while(work)
-    assert [number for number, _, _ in client.told] == [1, 99]
+    assert [number for number, _, _ in client.told] == [1, *range(84, 100)]
+
+
+async def test_what_comes_at_once_and_right_before_the_answer_is_told_from_zero_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def work(progress: Progress) -> None:
+        for step in (-1, 0, 50, 100):
+            progress.heard({"progress": step})
+
+    assert [step for step, _, _ in await reported(work)] == [0, 50, 100]
 
 
 async def test_the_outcome_of_the_work_is_that_of_the_whole(

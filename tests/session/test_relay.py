@@ -88,6 +88,9 @@ class Client:
         said: dict[str, Any] = answer
         return said
 
+    async def roots(self) -> Any:
+        return None
+
     def withdraw(self, question: Question) -> None:
         self.withdrawn.append(question)
 

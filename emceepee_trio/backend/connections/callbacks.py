@@ -49,6 +49,10 @@ question of which nobody says what it is for: on the pipes of a program, questio
 """
 
 
+asked_as: ContextVar[str | None] = ContextVar("asked_as", default=None)
+"""What a modern server calls the question that a task puts."""
+
+
 @contextmanager
 def as_work_for(call: str | None) -> Generator[None]:
     token = working_for.set(call)
@@ -110,7 +114,13 @@ class Host(Protocol):
         """
         ...
 
-    def roots(self, server: str) -> list[dict[str, Any]]: ...
+    def roots(self, server: str) -> list[dict[str, Any]]:
+        """As they are known."""
+        ...
+
+    async def list_roots(self, server: str) -> list[dict[str, Any]]:
+        """As its client says that they are now, if it can say so only when it is asked."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -212,7 +222,8 @@ class Callbacks:
             why = str(self._checked(params, "message")["message"])
             raise MCPError(code=INVALID_REQUEST, message=why)
         if method == "roots/list":
-            return {"roots": self.host.roots(self.server)}
+            with self.using():
+                return {"roots": await self.host.list_roots(self.server)}
         if method == "elicitation/create":
             return await self._ask("elicitation", self._checked(params, "message"), abandoned)
         if method == "sampling/createMessage":

@@ -43,7 +43,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..http.posts import OnStream, Post, as_post
 from ..http.transport import HttpTransport
-from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, working_for
+from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, asked_as, working_for
 from .sdk import Dispatcher
 from .witness import BrokeOff, NotRun, Unanswered, Witness
 
@@ -307,6 +307,7 @@ class Client:
             return self.callbacks.why_over() if self.over.is_set() else "call_ended"
 
         async def answer(key: str, method: Any, params: Any) -> None:
+            asked_as.set(key)  # in a task of its own
             try:
                 answers[key] = await self.callbacks.answer(method, params, abandoned)
             except MCPError as error:

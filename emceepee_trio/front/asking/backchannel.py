@@ -221,5 +221,8 @@ class Dialog:
         method = METHODS[question.kind]
         return await self.backchannel.request(method, params, self.about, question.id)
 
+    async def roots(self) -> None:
+        """See `roots.py`: it has been asked when it came, and says itself when they change."""
+
     def withdraw(self, question: Question) -> None:
         self.backchannel.withdraw(question.id)

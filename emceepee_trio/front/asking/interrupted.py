@@ -13,9 +13,11 @@ given to, until that is done or its question is closed without an answer.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
@@ -24,6 +26,7 @@ from mcp import MCPError
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, INVALID_PARAMS
 
 from ... import logs
+from ...backend.connections.callbacks import asked_as
 from ...config.bounds import MAX_INTERRUPTED
 from ...errors import InternalError, InvalidArguments, LimitReached, SessionGone, ToolError
 from ...session.questions import Kind, Question, judged
@@ -42,6 +45,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TOGETHER = 0.1
+"""Seconds to wait for what else a server of the handshake era asks: it asks one by one."""
+ROOTS = "roots/list"
+ASKED = {**METHODS, "roots": ROOTS}
+"""What a client can be asked, by the capabilities that say so."""
 LINGERS = 30.0
 """Seconds for a client to send a retry again whose stream it has lost, or to fetch what came of it
 while it was asked; then it has gone away."""
@@ -82,11 +90,13 @@ async def continued(
     said = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
     capabilities = said if isinstance(said, Mapping) else {}
     one: Interrupted[T]
+    answers = asked.params.get("inputResponses")
     if "requestState" in asked.params:
         one = owner.find(asked)
-        one.take(asked.params.get("inputResponses"))
-    elif is_alone or METHODS.keys() & capabilities.keys():
+        one.take(answers)
+    elif is_alone or ASKED.keys() & capabilities.keys():
         one = owner.begin(asked, work, is_alone=is_alone)
+        one.early = dict(answers) if isinstance(answers, Mapping) else {}
     else:
         return await work(request)
     return await one.attend(request, capabilities, may_resend=front.may_resend)
@@ -139,6 +149,17 @@ class Interruptions:
 
 
 @attrs.define(eq=False)
+class _Put:
+    """What a client is asked, until it is answered or nobody asks it any more."""
+
+    said: dict[str, Any]
+    """As its client gets it."""
+    is_for: Callable[[Mapping[str, Any]], bool]
+    """Whether a client that can this can take it."""
+    slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
+
+
+@attrs.define(eq=False)
 class Interrupted(Generic[T]):
     """What one request wants, over as many exchanges as that takes. Also the one who is asked."""
 
@@ -153,8 +174,16 @@ class Interrupted(Generic[T]):
     """That its client may come with: the last, and the one before."""
     _told: frozenset[str] = attrs.field(default=frozenset(), init=False)
     """Keys of what it was asked with the last."""
-    _put: dict[str, tuple[Question, Slot[dict[str, Any]]]] = attrs.field(factory=dict, init=False)
+    early: dict[str, Any] = attrs.field(factory=dict, init=False)
+    """Answers that came before the questions, by the keys of those."""
+    _put: dict[str, _Put] = attrs.field(factory=dict, init=False)
     """What the client is asked, by the keys that it is given."""
+    _asks_at: float = attrs.field(default=-math.inf, init=False)
+    """When it is asked what is put to it."""
+    _keys: set[str] = attrs.field(factory=set, init=False)
+    """All that it was given."""
+    _roots: Slot[Any] | None = attrs.field(default=None, init=False)
+    """What it says of them, once it is asked."""
     _outcome: Slot[T] = attrs.field(factory=Slot, init=False)
     _waiting: int = attrs.field(default=0, init=False)
     """Exchanges."""
@@ -180,8 +209,7 @@ class Interrupted(Generic[T]):
             self._outcome.fail(_gone())
             raise
         finally:
-            for _, slot in self._put.values():
-                slot.fail(CannotBeAsked())
+            self._fail_all()
             self._news.ring()
         if self._states:
             with trio.move_on_after(LINGERS):
@@ -206,13 +234,13 @@ class Interrupted(Generic[T]):
     async def ask(self, question: Question) -> dict[str, Any]:
         if not takes(self.capabilities, question.kind, question.params):
             raise not_declared(question)
+        said = {"method": METHODS[question.kind], "params": _modern(question.params)}
+        put = partial(_Put, said, partial(takes, kind=question.kind, params=question.params))
+        key = self._key(question.key or question.id, question.id)
         answer: dict[str, Any] | None = None
         try:
             while answer is None:
-                slot = Slot[dict[str, Any]]()
-                self._put[question.id] = question, slot
-                self._news.ring()
-                given = await slot.wait_result()
+                given = await self._answer(key, put())
                 try:
                     await judged(question, given, as_it_is=self.is_alone)
                 except InvalidArguments:
@@ -221,12 +249,52 @@ class Interrupted(Generic[T]):
                     answer = given
             return answer
         finally:
-            del self._put[question.id]
+            self._put.pop(key, None)
             if question.slot.error is not None:
                 self._question_is_dead()
             elif not self._put:
                 self._patience.go_on()
             self._news.ring()
+
+    def _key(self, wanted: str, otherwise: str) -> str:
+        """One that its client has not been given yet."""
+        key = otherwise if wanted in self._keys else wanted
+        self._keys.add(key)
+        return key
+
+    async def _answer(self, key: str, put: _Put) -> dict[str, Any]:
+        """What its client says; it stands until it is taken away."""
+        early = self.early.pop(key, None)
+        if isinstance(early, Mapping):
+            return dict(early)
+        if not self._put and asked_as.get() is None:
+            self._asks_at = trio.current_time() + TOGETHER
+        self._put[key] = put
+        self._news.ring()
+        return await put.slot.wait_result()
+
+    async def roots(self) -> Any:
+        """What its client says of them, whom it costs a round: once in all of its exchanges."""
+        if self._roots is not None:
+            await self._roots.wait()
+            return self._roots.peek()
+        if "roots" not in self.capabilities or self._is_left or self._outcome.is_settled:
+            return None
+        self._roots = Slot()
+        await trio.lowlevel.checkpoint()  # what is asked beside it is put by tasks of its own
+        key, said = self._key(asked_as.get() or "roots", self.owner.session.new_id()), None
+        try:
+            put = _Put({"method": ROOTS, "params": {}}, lambda can: "roots" in can)
+            said = (await self._answer(key, put)).get("roots")
+        except CannotBeAsked:
+            pass
+        finally:
+            self._put.pop(key, None)
+            self._roots.set(said)
+            if not self._put:
+                self._patience.go_on()
+            self._news.ring()
+        return said
 
     def withdraw(self, question: Question) -> None:
         """Its client has an answer to a request, and nothing under way that it could hear of it."""
@@ -245,9 +313,12 @@ class Interrupted(Generic[T]):
         self._begin_to_wait(request, capabilities)
         try:
             while not self._outcome.is_settled:
-                if any(not slot.is_settled for _, slot in self._put.values()):
-                    raise InputRequired(self._asks())
-                await self._news.wait()
+                if any(not put.slot.is_settled for put in self._put.values()):
+                    if trio.current_time() >= self._asks_at:
+                        raise InputRequired(self._asks())
+                    await trio.sleep_until(self._asks_at)
+                else:
+                    await self._news.wait()
             self._is_fetched = True
             self._news.ring()
             self.owner.forget(self._states)
@@ -271,9 +342,9 @@ class Interrupted(Generic[T]):
             request.ignored = self.request.ignored
             request.can_go_on(self.request.give_up)
         self._patience.go_on()
-        for question, slot in self._put.values():
-            if not takes(capabilities, question.kind, question.params):
-                slot.fail(CannotBeAsked())
+        for put in self._put.values():
+            if not put.is_for(capabilities):
+                put.slot.fail(CannotBeAsked())
 
     def _heard(self, said: Mapping[str, Any]) -> None:
         if self._listener is not None:
@@ -283,14 +354,10 @@ class Interrupted(Generic[T]):
         """What a retry has brought; of what is not asked any more, nothing."""
         for key, answer in answers.items() if isinstance(answers, Mapping) else ():
             if key in self._put and isinstance(answer, Mapping):
-                self._put[key][1].set(dict(answer))
+                self._put[key].slot.set(dict(answer))
 
     def _asks(self) -> dict[str, Any]:
-        requests = {
-            key: {"method": METHODS[question.kind], "params": _modern(question.params)}
-            for key, (question, slot) in self._put.items()
-            if not slot.is_settled
-        }
+        requests = {key: put.said for key, put in self._put.items() if not put.slot.is_settled}
         if not self._states or requests.keys() != self._told:
             self._told = frozenset(requests)
             self.owner.forget(self._states[:-1])
@@ -319,10 +386,13 @@ class Interrupted(Generic[T]):
     def let_go(self) -> None:
         """Nobody comes for it any more: what can go on without its client does."""
         self.owner.forget(self._states)
-        for _, slot in self._put.values():
-            slot.fail(CannotBeAsked())
+        self._fail_all()
         if not self._is_fetched:
             self._give_up()
+
+    def _fail_all(self) -> None:
+        for put in self._put.values():
+            put.slot.fail(CannotBeAsked())
 
     def _give_up(self) -> None:
         self._is_left = True

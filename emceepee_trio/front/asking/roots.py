@@ -6,17 +6,12 @@ far as ``policy.roots`` lets clients choose. What is beyond that changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
-import trio
 from mcp import MCPError
 
-from ... import logs
-from ...config.bounds import MAX_NAME, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
-from ...config.roots import Folder
-from ...errors import Denied
 from ...session.relay import CannotBeAsked
 from ...session.session import Session
 from ...waits.firewall import Firewall, begin
@@ -45,35 +40,6 @@ class ClientRoots:
                     said = await self._request("roots/list")
                 except (MCPError, CannotBeAsked):
                     return
-                await self._tell(said.get("roots"))
+                await self.session.hear_roots(said.get("roots"))
         finally:
             self._is_asking = False
-
-    async def _tell(self, said: Any) -> None:
-        told = self.session.told_roots
-        try:
-            work = told.choice(_folders(said))
-            choice = await trio.to_thread.run_sync(work) if told.needs_disk else work()
-        except Denied as denied:
-            logs.write(
-                "info", "client_roots_refused", session=self.session.id, error=denied.message
-            )
-        else:
-            self.session.choose_roots(choice, by_client=True)
-
-
-def _folders(said: Any) -> list[Folder]:
-    """Raises `Denied` if they are none, or too many."""
-    roots = said if isinstance(said, list) else []
-    folders = [
-        Folder(uri, name[:MAX_NAME] if isinstance(name := root.get("name"), str) else None)
-        for root in roots[: MAX_ROOTS + 1]
-        if isinstance(root, Mapping)
-        and isinstance(uri := root.get("uri"), str)
-        and uri.startswith("file://")
-        and len(uri) <= MAX_URI
-    ]
-    size = sum(len(folder.uri) + len(folder.name or "") for folder in folders)
-    if not isinstance(said, list) or len(folders) > MAX_ROOTS or size > MAX_ROOTS_BYTES:
-        raise Denied(f"expected at most {MAX_ROOTS} roots of {MAX_ROOTS_BYTES} characters")
-    return folders

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from ...config import Config
+from ...config.bounds import MAX_NAME, MAX_ROOTS, MAX_ROOTS_BYTES, MAX_URI
 from ...config.roots import Folder, as_roots, within
 from ...errors import Denied
 
@@ -32,6 +33,11 @@ class ToldRoots:
     """Those of servers that have some of their own."""
     _choice: Choice | None = attrs.field(default=None, init=False)
     _is_by_tool: bool = attrs.field(default=False, init=False)
+
+    @property
+    def is_by_tool(self) -> bool:
+        """They have been chosen by tool, so what a client says of itself changes nothing."""
+        return self._is_by_tool
 
     @property
     def _configured(self) -> tuple[Folder, ...]:
@@ -93,6 +99,27 @@ class ToldRoots:
         self._is_by_tool = not by_client
         self._choice = choice
         return True
+
+
+def folders_of(said: Any) -> list[Folder]:
+    """What a client says of its roots.
+
+    Raises:
+        Denied: they are none, or too many.
+    """
+    roots = said if isinstance(said, list) else []
+    folders = [
+        Folder(uri, name[:MAX_NAME] if isinstance(name := root.get("name"), str) else None)
+        for root in roots[: MAX_ROOTS + 1]
+        if isinstance(root, Mapping)
+        and isinstance(uri := root.get("uri"), str)
+        and uri.startswith("file://")
+        and len(uri) <= MAX_URI
+    ]
+    size = sum(len(folder.uri) + len(folder.name or "") for folder in folders)
+    if not isinstance(said, list) or len(folders) > MAX_ROOTS or size > MAX_ROOTS_BYTES:
+        raise Denied(f"expected at most {MAX_ROOTS} roots of {MAX_ROOTS_BYTES} characters")
+    return folders
 
 
 def _check(roots: Sequence[Folder], allowed: Sequence[Folder]) -> None:

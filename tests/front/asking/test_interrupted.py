@@ -253,6 +253,51 @@ async def test_patience_runs_only_while_somebody_waits(tmp_path: Path) -> None:
         assert it.session.calls.tasks() == []
 
 
+async def test_what_a_modern_server_asks_has_the_name_that_it_gave_it(tmp_path: Path) -> None:
+    async with scene(tmp_path, "--discover", "modern") as it:
+        asked = await it.asked("two_questions")
+        assert asked["inputRequests"].keys() == {"q0", "q1"}
+
+
+async def test_an_answer_may_come_before_its_question(tmp_path: Path) -> None:
+    async with scene(tmp_path, "--discover", "modern") as it:
+        early = {"q0": ADA, "q7": "of nothing"}
+        done = await it.execute("string_id_question", inputResponses=early).answer()
+        assert json.loads(answer_of(done).text) == ADA
+        # One that does not fit is asked for.
+        misfit = {"q0": {"action": "accept", "content": {}}}
+        asked = await it.asked("string_id_question", inputResponses=misfit)
+        assert list(asked["inputRequests"]) == ["q0"]
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_client_that_has_roots_is_asked_for_them(tmp_path: Path, era: str) -> None:
+    can: Json = {"roots": {}}
+    mine = {"roots": [{"uri": "file:///mine", "name": "Mine"}]}
+    async with scene(tmp_path, *(("--discover", "modern") if era == "modern" else ())) as it:
+        asked = await it.asked("roots", can=can)
+        ((key, request),) = asked["inputRequests"].items()
+        assert request == {"method": "roots/list", "params": {}}
+        given = {"inputResponses": {key: mine}, "requestState": asked["requestState"]}
+        done = await it.execute("roots", can=can, **given).answer()
+        assert json.loads(answer_of(done).text) == mine
+        # Others hear it, too, but whoever chooses by tool is asked no more.
+        assert json.loads(answer_of(await it.execute("roots").answer()).text) == mine
+        await it.client.modern_call("set_roots", roots=[])
+        done = await it.execute("roots", can=can).answer()
+        assert json.loads(answer_of(done).text) == {"roots": []}
+
+
+async def test_what_is_no_roots_changes_nothing(tmp_path: Path) -> None:
+    can: Json = {"roots": {}}
+    async with scene(tmp_path) as it:
+        asked = await it.asked("roots", can=can)
+        (key,) = asked["inputRequests"]
+        given = {"inputResponses": {key: {"roots": 5}}, "requestState": asked["requestState"]}
+        done = await it.execute("roots", can=can, **given).answer()
+        assert json.loads(answer_of(done).text) == {"roots": []}
+
+
 async def test_who_waits_for_a_task_is_asked_its_question(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
         options = {"timeout_ms": 0}

@@ -110,6 +110,20 @@ RELAY = (
         f"{_MODERN}test_patience_runs_only_while_somebody_waits",
     ),
     mutant(
+        "what a modern server asks is called otherwise",
+        "front/asking/interrupted.py",
+        "self._key(question.key or question.id, question.id)",
+        "self._key(question.id, question.id)",
+        f"{_MODERN}test_what_a_modern_server_asks_has_the_name_that_it_gave_it",
+    ),
+    mutant(
+        "a client that has chosen roots by tool is asked for them",
+        "session/session.py",
+        "        if not self.told_roots.is_by_tool:\n",
+        "        if True:\n",
+        f"{_MODERN}test_a_client_that_has_roots_is_asked_for_them",
+    ),
+    mutant(
         "the state of a modern server's round is good for another request",
         "front/faces/passed.py",
         " or found.request.said != said:\n",

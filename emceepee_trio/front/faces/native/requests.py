@@ -113,8 +113,8 @@ class NativeRequest:
         return await self._ask(backend, {"ref": ref, **params})
 
     async def subscribe(self) -> Result:
-        backend, uri = self._resource()
         followed = self._followed()
+        backend, uri = self._resource()
         is_new = (backend.server.name, uri) not in followed
         # Before, so that no change is missed that comes with the answer.
         followed.add((backend.server.name, uri))
@@ -128,8 +128,9 @@ class NativeRequest:
         return {}
 
     async def unsubscribe(self) -> Result:
+        followed = self._followed()
         backend, uri = self._resource()
-        self._followed().discard((backend.server.name, uri))
+        followed.discard((backend.server.name, uri))
         with self.front.session.calls.place():
             await unsubscribe(self.request, backend, uri)
         return {}
