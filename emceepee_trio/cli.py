@@ -24,6 +24,7 @@ COMMANDS = {
     "import": "take over the servers that other programs have configured",
     "connect": "add our entry to the settings of other programs",
     "disconnect": "undo that",
+    "install-service": "have systemd keep the daemon running",
     "logs": "what servers log",
     "status": "sessions, servers, tasks and open questions of a running daemon",
     "sessions": "who is connected to a running daemon",
@@ -35,6 +36,7 @@ ROOMS = {
     "import": "home.take_over",
     "connect": "home.connect",
     "disconnect": "home.disconnect",
+    "install-service": "service.install",
 }
 """Modules that are not called as their command is, or have company."""
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 
 from ...model.text.show import escaped, in_ascii
 
@@ -109,6 +112,38 @@ _STYLES = {
     **dict.fromkeys(("same", "left out", "nothing", "idle"), "dim"),
 }
 """Words that stand alone in a cell; what they say they also say without a colour."""
+
+
+@contextmanager
+def working(text: str) -> Generator[None]:
+    """Say on a terminal what is being done in the block, and for how long, if it takes a second."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        yield
+        return
+    done = threading.Event()
+    beside = threading.Thread(target=_tell_time, args=(escaped(text), done), daemon=True)
+    beside.start()
+    try:
+        yield
+    finally:
+        done.set()
+        beside.join()
+
+
+def _tell_time(text: str, done: threading.Event) -> None:
+    seconds, width = 0, 0
+    try:
+        while not done.wait(1):
+            seconds += 1
+            said = in_ascii(f"{text} ... {seconds} s")[: shutil.get_terminal_size().columns - 1]
+            sys.stderr.write("\r" + said.ljust(width))
+            sys.stderr.flush()
+            width = len(said)
+        if width:
+            sys.stderr.write("\r" + " " * width + "\r")
+            sys.stderr.flush()
+    except OSError:
+        pass  # there is nobody left to be told
 
 
 def is_terminal() -> bool:

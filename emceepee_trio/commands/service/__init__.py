@@ -1,0 +1,1 @@
+"""The daemon as a service of systemd: `unit` describes it, `install` is the command."""
