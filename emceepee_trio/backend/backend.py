@@ -106,6 +106,13 @@ class Backend(Protocol):
         """The clients of the other sessions that have the same connection; None: nobody may."""
         ...
 
+    @property
+    def waits_for_turn(self) -> bool:
+        """Others start, and its program has to wait until it may."""
+        current = self.supervisor.life.current
+        start = None if current is None else current.start
+        return start is not None and start.waits_for_turn
+
     # What is asked of it.
 
     async def run(self) -> None:

@@ -101,6 +101,22 @@ class SamplingCancelled:
 
 
 @attrs.frozen
+class ElicitationAnswered:
+    """Not by the client, which was told of it."""
+
+    request_id: str
+    by: str
+
+
+@attrs.frozen
+class SamplingAnswered:
+    """As above."""
+
+    request_id: str
+    by: str
+
+
+@attrs.frozen
 class Notification:
     method: str
     timestamp: str
@@ -265,6 +281,8 @@ Happening: TypeAlias = (
     | SamplingExpired
     | ElicitationCancelled
     | SamplingCancelled
+    | ElicitationAnswered
+    | SamplingAnswered
     | Notification
     | TimerExpired
     | SessionShared

@@ -70,6 +70,8 @@ class Call:
     """``call_timeout_ms``, on trio's clock: promoted or not."""
     args_bytes: int = 0
     waiting_on: str = "connection"
+    sent_at: float | None = None
+    """On trio's clock, the last time."""
     state: CallState = CallState.IN_FLIGHT
     task: Task | None = None
     expires: float = math.inf

@@ -283,6 +283,7 @@ class Calls:
     def sent(self, call: Call) -> None:
         """Its server has it, or is about to."""
         call.waiting_on = "answer"
+        call.sent_at = trio.current_time()
         self.journal.note(facts.CallSent, self.session_id, call.id)
 
     def returned(self, call: Call) -> None:
@@ -496,6 +497,17 @@ class Calls:
         call = self._calls.get(task_id)
         return None if call is None or call.task is None else call
 
+    def known(self, call_id: str) -> Call:
+        """One under way, task or not, or that of a task which is kept.
+
+        Raises:
+            NotFound: it is neither.
+        """
+        call = self._calls.get(call_id)
+        if call is None:
+            raise NotFound("that call is over; what it came to was its client's alone")
+        return call
+
     @property
     def has_unsettled(self) -> bool:
         return bool(self._in_flight or self._working)
@@ -509,9 +521,11 @@ class Calls:
         working = (task for _, task in sorted(self._working.items()))
         return [task for task in working if server in (None, task.server)]
 
-    def under_way(self, server: str) -> list[Call]:
+    def under_way(self, server: str | None = None) -> list[Call]:
         """Not settled yet, tasks or not; oldest first."""
-        return [call for call in sorted(self.unsettled(), key=_by_id) if call.server == server]
+        return [
+            call for call in sorted(self.unsettled(), key=_by_id) if server in (None, call.server)
+        ]
 
     def unsettled(self) -> list[Call]:
         """Those of all servers, in no order."""

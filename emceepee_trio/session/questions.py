@@ -362,10 +362,21 @@ class Questions:
             f"no {kind} {request_id!r} is open; get_{_plural(kind)} lists those that are"
         )
 
-    def answer(self, question: Question, state: QuestionState, result: dict[str, Any]) -> None:
-        """The client's answer goes to the backend."""
+    def answer(
+        self,
+        question: Question,
+        state: QuestionState,
+        result: dict[str, Any],
+        *,
+        by: str | None = None,
+    ) -> None:
+        """The client's answer goes to the backend; or that of somebody else, which it is told."""
         if not self._close(question, state, result, "answered"):
             self.get(question.kind, question.id)  # raises: somebody was first
+        if by is not None:
+            is_form = question.kind == "elicitation"
+            told = events.ElicitationAnswered if is_form else events.SamplingAnswered
+            self.publish(question.server, told(question.id, by))
 
     def cancel(self, question: Question, reason: str) -> None:
         """The client will not answer: a form ends as cancelled, sampling with an error."""

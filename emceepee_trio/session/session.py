@@ -56,6 +56,8 @@ WORK_ENDS = (
     events.ElicitationCancelled,
     events.ElicitationExpired,
     events.SamplingCancelled,
+    events.ElicitationAnswered,
+    events.SamplingAnswered,
     events.SamplingExpired,
     events.TimerExpired,
 )

@@ -43,6 +43,8 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "sampling_expired": ({"requestId", "reason"}, set()),
     "elicitation_cancelled": ({"requestId", "reason"}, set()),
     "sampling_cancelled": ({"requestId", "reason"}, set()),
+    "elicitation_answered": ({"requestId", "by"}, set()),
+    "sampling_answered": ({"requestId", "by"}, set()),
     "notification": ({"method", "timestamp"}, {"params", "tooLarge"}),
     "timer_expired": ({"timerId", "message", "fireCount"}, set()),
     "session_shared": ({"clients", "advice"}, set()),

@@ -92,8 +92,12 @@ class Start:
         """So that somebody should be told."""
         return trio.current_time() - self._wanted_at >= min(STILL, self._patience)
 
+    @property
+    def waits_for_turn(self) -> bool:
+        return not self._place.granted.is_set()
+
     def describe(self) -> str:
-        if not self._place.granted.is_set():
+        if self.waits_for_turn:
             most = self._starts.most
             return f"still starting: waits for its turn, {most} at once may do so (limits.starting)"
         took = trio.current_time() - self._began

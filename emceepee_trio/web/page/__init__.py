@@ -2,7 +2,9 @@
 
 `common` is what all pages are made of: `common/pages.py` says how a view or a change is added. Each
 other module (or package, if it is large) is one view, with `add_to(pages)`; `the_page` below names
-them all: `access` logging in and out · `now` what is under way.
+them all: `access` logging in and out · `now` what is under way, `waiting` what each
+call waits for, and `memory` of programs · `answering` questions, by `forms` made of schemas, and
+what is `filled` in · `tasks` calls, their arguments and results.
 
 Templates are in `templates/`, and extend ``base.html``: blocks ``title``, ``main``, and ``styles``
 and ``scripts`` for files of `static/`, by ``asset('name.css')``. What a template gets is the JSON
@@ -23,12 +25,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...session.manager import SessionManager
-from . import access, now
+from . import access, answering, now, tasks
 from .common.pages import Pages
 
 
 def the_page(manager: SessionManager, about: Callable[[], Mapping[str, Any]]) -> Pages:
     pages = Pages(manager, about)
-    for view in (access, now):
+    for view in (access, now, answering, tasks):
         view.add_to(pages)
     return pages

@@ -66,6 +66,10 @@ class Done:
     """For programs, beside that."""
 
 
+Changed: TypeAlias = Done | Response
+"""Or a page that says what is to be corrected."""
+
+
 @attrs.define(eq=False)
 class Notices:
     """What was done, until the page that shows it is asked for."""
@@ -149,10 +153,12 @@ class Pages:
 
     def act(
         self, path: str
-    ) -> Callable[[Callable[..., Awaitable[Done]]], Callable[..., Awaitable[Done]]]:
-        def add(handler: Callable[..., Awaitable[Done]]) -> Callable[..., Awaitable[Done]]:
+    ) -> Callable[[Callable[..., Awaitable[Changed]]], Callable[..., Awaitable[Changed]]]:
+        def add(handler: Callable[..., Awaitable[Changed]]) -> Callable[..., Awaitable[Changed]]:
             async def answer(**parts: str) -> Response:
                 done = await handler(**parts)
+                if isinstance(done, Response):
+                    return done
                 self.live.changed(visit().visitor.whose)
                 if wants_json():
                     return json_response(200, {"done": done.said, **done.data})
@@ -189,7 +195,9 @@ class Pages:
             "now": trio.current_time(),
         }
         text = await self._renderer.render(template, {**shared, **data})
-        return Response(text, status, content_type="text/html; charset=utf-8")
+        # Half a surrogate pair in what a server said is no text to anybody else.
+        body = text.encode("utf-8", "replace")
+        return Response(body, status, content_type="text/html; charset=utf-8")
 
     async def error(self, status: int, name: str, said: str) -> Response:
         """For people."""
@@ -199,7 +207,7 @@ class Pages:
         status = STATUSES.get(type(error), 409)
         if wants_html():
             return await self.error(status, "That did not work", error.message)
-        return json_response(status, {"error": error.to_json()})
+        return json_response(status, error.to_json())
 
     async def _checked(self) -> Response | None:
         """What changes something is its visitor's own wish."""
