@@ -109,9 +109,7 @@ class Backend(Protocol):
     @property
     def waits_for_turn(self) -> bool:
         """Others start, and its program has to wait until it may."""
-        current = self.supervisor.life.current
-        start = None if current is None else current.start
-        return start is not None and start.waits_for_turn
+        ...
 
     # What is asked of it.
 

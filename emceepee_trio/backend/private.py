@@ -189,6 +189,13 @@ class Private:
         return start.describe() if start is not None and start.takes_long else None
 
     @property
+    def waits_for_turn(self) -> bool:
+        """Others start, and its program has to wait until it may."""
+        current = self.supervisor.life.current
+        start = None if current is None else current.start
+        return start is not None and start.waits_for_turn
+
+    @property
     def shared_with(self) -> None:
         """Nobody may."""
         return None

@@ -69,6 +69,7 @@ class _Found:
     calls_in_all: int = attrs.field(default=0, init=False)
     servers: dict[str, _OfServer] = attrs.field(factory=dict, init=False)
     children: list[_Child] = attrs.field(factory=list, init=False)
+    _pids: set[int] = attrs.field(factory=set, init=False)
 
     def gather(self, sessions: list[Session]) -> Steps[None]:
         for n, session in enumerate(sessions, 1):
@@ -86,7 +87,9 @@ class _Found:
                 self.calls = heapq.nsmallest(MAX_SHOWN, all_, key=_started)
             for name, backend in session.backends.items():
                 self.servers.setdefault(name, _OfServer()).add(backend)
-                if (process := backend.process) is not None:
+                process = backend.process
+                if process is not None and process.pid not in self._pids:
+                    self._pids.add(process.pid)  # one that sessions share is one
                     self.children.append(_Child(session, backend, process.pid, process.started_at))
             if n % BREATH == 0:
                 yield
@@ -158,6 +161,7 @@ class _Found:
             "server": child.backend.server.name,
             "pid": child.pid,
             **sizes.to_json(child.pid),
+            "shared_with": list(child.backend.shared_with or ()),
             "seconds": round(child.session.wall() - child.started_at),
         }
 

@@ -78,14 +78,11 @@ def _unsent(session: Session, call: Call) -> Wait:
             return Wait("queue", "its turn: other scripts of its session run", call.started)
         return Wait("connection", f"{call.server}, which is not there any more", call.started)
     if backend.waits_for_turn:
-        said = f"{call.server}, which waits for its turn to start ({_turns(backend)})"
+        starts = session.shared.starts
+        at_once = f"{starts.starting} of at most {starts.most} start now, limits.starting"
+        said = f"{call.server}, which waits for its turn to start ({at_once})"
         return Wait("queue", said, call.started)
     return Wait("connection", _connecting(backend), call.started)
-
-
-def _turns(backend: Backend) -> str:
-    starts = backend.shared.starts
-    return f"{starts.starting} of at most {starts.most} start now, limits.starting"
 
 
 def _connecting(backend: Backend) -> str:
