@@ -81,9 +81,9 @@ class _Found:
                 both = [*self.questions, *((session, question) for question in open_)]
                 self.questions = heapq.nsmallest(MAX_SHOWN, both, key=_asked_at)
             if session.calls.has_unsettled:
-                under_way = session.calls.under_way()
-                self.calls_in_all += len(under_way)
-                all_ = [*self.calls, *((session, call) for call in under_way[:MAX_SHOWN])]
+                unsettled = session.calls.unsettled()
+                self.calls_in_all += len(unsettled)
+                all_ = [*self.calls, *((session, call) for call in unsettled)]
                 self.calls = heapq.nsmallest(MAX_SHOWN, all_, key=_started)
             for name, backend in session.backends.items():
                 self.servers.setdefault(name, _OfServer()).add(backend)
