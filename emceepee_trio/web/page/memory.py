@@ -38,7 +38,7 @@ class Sizes:
 
 
 @attrs.define(eq=False)
-class Memory:
+class Sizing:
     _seen: Mapping[int, Footprint] = attrs.field(factory=dict, init=False)
     _at: float = attrs.field(default=-FRESH, init=False)
     """When somebody looked last, or began to."""

@@ -24,7 +24,7 @@ from ...waits.slices import in_slices
 from .answering import quick
 from .common.pages import Data, Pages
 from .common.requests import visit
-from .memory import Memory, Sizes
+from .memory import Sizes, Sizing
 from .waiting import REASON, wait_of
 
 MAX_SHOWN = 100
@@ -38,14 +38,14 @@ ASKS = 200
 
 def add_to(pages: Pages) -> None:
     pages.section("/", "Now")
-    memory = Memory()
+    sizing = Sizing()
 
     @pages.view("/", "now.html")
     async def now() -> Data:
         sessions = pages.manager.sessions(visit().visitor.whose)
         found = _Found(pages)
         await in_slices(found.gather(sessions))
-        sizes = await memory.of([child.pid for child in found.children])
+        sizes = await sizing.of([child.pid for child in found.children])
         return found.to_json(sizes)
 
 
