@@ -96,6 +96,8 @@ from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
 from emceepee_trio.web import logins, token_file
 from emceepee_trio.web.metrics.labels import OTHER, SHARE, Labels
+from emceepee_trio.web.page import forms as page_forms
+from emceepee_trio.web.page import now
 from emceepee_trio.web.page.common import live
 from emceepee_trio.web.page.common import pages as views
 from fake_backends import raw
@@ -1498,6 +1500,34 @@ async def live_pages(here: Here) -> None:
         refused = await there.browser().get("/live")
         assert refused.status == 503
         assert "1 pages" in refused.body.decode()
+
+
+@tries("web.page.now.MAX_SHOWN")
+async def first_page(here: Here) -> None:
+    here.monkeypatch.setattr(now, "MAX_SHOWN", 1)
+    async with open_page(tokens=None) as there, trio.open_nursery() as nursery:
+        session = await there.session()
+        for _ in range(2):
+            nursery.start_soon(session.ask, "x", "elicitation", {}, lambda: "call_ended")
+        await wait_all_tasks_blocked()
+        assert "and 1 more questions" in await there.browser().page("/")
+        nursery.cancel_scope.cancel("seen")
+
+
+@tries("web.page.forms.MAX_FIELDS")
+async def fields(here: Here) -> None:
+    schema = {"properties": {f"p{n}": {"type": "string"} for n in range(page_forms.MAX_FIELDS + 1)}}
+    *found, last = page_forms.fields_of(schema)
+    assert (len(found), last.kind) == (page_forms.MAX_FIELDS, "json")
+    assert "1 more" in last.hint
+
+
+@tries("web.page.forms.MAX_OPTIONS")
+async def options(here: Here) -> None:
+    for more, kind in ((0, "choice"), (1, "text")):
+        values = list(map(str, range(page_forms.MAX_OPTIONS + more)))
+        (field,) = page_forms.fields_of({"properties": {"x": {"type": "string", "enum": values}}})
+        assert field.kind == kind
 
 
 @tries("web.page.common.pages.MAX_NOTICES")
