@@ -25,6 +25,7 @@ COMMANDS = {
     "connect": "add our entry to the settings of other programs",
     "disconnect": "undo that",
     "install-service": "have systemd keep the daemon running",
+    "open": "the page of a running daemon in a browser: what is under way, questions, servers",
     "logs": "what servers log",
     "status": "sessions, servers, tasks and open questions of a running daemon",
     "sessions": "who is connected to a running daemon",

@@ -174,6 +174,9 @@ def _announcement(
         enabled = [server.name for server in settings.config.servers if not server.disabled]
         one = enabled[0] if enabled else "NAME"
         yield f"  {ClientEntry(url, settings, server=one).url}\n      one server as it is"
+    if url is not None:
+        where = "" if url == f"http://{HOST}:{PORT}" else f" --url {url}"
+        yield f"\n`emceepee open{where}` shows in a browser what is under way."
     if (credentials := settings.credentials) is not None:
         if credentials.minted is not None:
             yield f"\nThe token is new and is not shown again. It is in {credentials.where}."
