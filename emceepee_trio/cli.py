@@ -24,6 +24,7 @@ COMMANDS = {
     "import": "take over the servers that other programs have configured",
     "connect": "add our entry to the settings of other programs",
     "disconnect": "undo that",
+    "doctor": "what is wrong on this machine, and what to do",
     "install-service": "have systemd keep the daemon running",
     "open": "the page of a running daemon in a browser: what is under way, questions, servers",
     "logs": "what servers log",
@@ -37,6 +38,7 @@ ROOMS = {
     "import": "home.take_over",
     "connect": "home.connect",
     "disconnect": "home.disconnect",
+    "doctor": "health.doctor",
     "install-service": "service.install",
 }
 """Modules that are not called as their command is, or have company."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS, MIB
 from .common import shell
 from .common.options import Usage
-from .common.output import complain, say
+from .common.output import complain, say, working
 from .common.shell import Asked, Unavailable, answer, error_of, in_words, json_of, tools_of
 
 LONGEST = 16 * MIB
@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
         return await _call(asked, options, arguments)
 
     try:
-        result = shell.in_session(options, ask, options.server)
+        with working(f"waiting for {options.server}"):
+            result = shell.in_session(options, ask, options.server)
         if (error := error_of(result)) is not None:
             raise Unavailable(_said(error, options))
     except Unavailable as why:

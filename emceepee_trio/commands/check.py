@@ -51,7 +51,13 @@ def run_with_servers(options: argparse.Namespace) -> int:
     from .common.trying import try_all
 
     logs.configure("text", "error", alone=True)
-    return 0 if trio.run(try_all, loaded.config) else 1
+    if any(not server.disabled for server in loaded.config.servers):
+        say("started:")
+    return 0 if trio.run(try_all, loaded.config, _tell) else 1
+
+
+def _tell(name: str, works: bool, what: str) -> None:
+    say(f"  {name}: {what}")
 
 
 def _checked(file: Path | None) -> Loaded | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import status
 from .common import shell
-from .common.output import say, table
+from .common.output import say, table, working
 from .common.remote import NoAnswer, RemoteDaemon
 from .common.shell import Asked, Unavailable, answer
 
@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
         if servers:
             columns = ("session", *COLUMNS)
         else:
-            servers = shell.in_session(options, ask)
+            with working("connecting to servers"):
+                servers = shell.in_session(options, ask)
     except Unavailable as why:
         return shell.refused(options, why)
     if options.json:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .common import shell
-from .common.output import complain, say, table
+from .common.output import complain, say, table, working
 from .common.shell import Asked, Unavailable, in_words, tools_of
 
 WIDE = 100
@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
         return await tools_of(asked, **which)
 
     try:
-        found, errors = shell.in_session(options, ask, server)
+        with working("asking for tools"):
+            found, errors = shell.in_session(options, ask, server)
     except Unavailable as why:
         return shell.refused(options, why)
     if options.json:

@@ -151,6 +151,27 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
+def say_marked(mark: str, line: str) -> None:
+    """A line that begins with *mark*, which a terminal may show in a colour.
+
+    Raises:
+        CannotWrite: it has not arrived.
+    """
+    style = _STYLES.get(mark)
+    if style is None or not is_terminal() or os.environ.get("NO_COLOR"):
+        say(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text(escaped(line))
+    text.stylize(style, 0, len(mark))
+    try:
+        Console(highlight=False, soft_wrap=True).print(text)
+    except OSError as error:
+        raise CannotWrite from error
+
+
 def flush() -> None:
     """
     Raises:

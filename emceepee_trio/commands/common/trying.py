@@ -1,7 +1,8 @@
-"""Whether servers work: each is started, asked for its tools, and ended. One line for each."""
+"""Whether servers work: each is started, asked for its tools, and ended."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -11,16 +12,16 @@ from ...config import Config
 from ...errors import ToolError, internal
 from ...tools.common.asking import entries_of
 from ...waits.firewall import Firewall, begin
-from .output import CannotWrite, say
+from .output import CannotWrite
 from .own import Own, open_own
 
 
-async def try_all(config: Config) -> bool:
-    """Whether all of them do, but for those that are disabled."""
-    failed: list[str] = []
+async def try_all(config: Config, heard: Callable[[str, bool, str], None]) -> bool:
+    """Whether all of them do, but for those that are disabled.
 
-    def tell(name: str, what: str) -> None:
-        say(f"  {name}: {what}")
+    Of each its name, whether it does, and what it has or why it does not, is *heard* at once.
+    """
+    failed: list[str] = []
 
     async def one(own: Own, backend: Backend) -> None:
         name, start = backend.server.name, trio.current_time()
@@ -31,19 +32,17 @@ async def try_all(config: Config) -> bool:
             fail(name, backend.last_error or error.message)
         else:
             tools = f"{count} tool{'s' * (count != 1)}"
-            tell(name, f"{tools}, after {trio.current_time() - start:.1f} s")
+            heard(name, True, f"{tools}, after {trio.current_time() - start:.1f} s")
 
     def fail(name: str, why: str) -> None:
         failed.append(name)
-        tell(name, f"does not work: {why}")
+        heard(name, False, f"does not work: {why}")
 
     def crashed(name: str, log_id: str) -> None:
         fail(name, internal(log_id))
 
     async with open_own(config) as own:
         backends = [b for b in own.session.backends.values() if not b.server.disabled]
-        if backends:
-            say("started:")
         async with trio.open_nursery() as nursery:
             for backend in backends:
                 failing = partial(crashed, backend.server.name)

@@ -1,0 +1,145 @@
+"""Who listens where the daemon would, and what systemd says of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from ...config import Config
+from ...model.wire import loads
+from ..common.options import HOST, default_port
+from ..common.remote import NoAnswer, RemoteDaemon, body_of
+from ..home.asking import shown
+from ..home.entry import unit_path
+from ..service.install import Service
+from ..service.unit import NAME, SYSTEM
+from .finding import Finding
+
+DAEMON, SERVICE = "daemon", "service"
+LISTENS = "0A"
+"""A state of sockets, in /proc/net/tcp."""
+
+
+def listening(state: Path | None, url: str | None) -> tuple[bool, list[Finding]]:
+    """Whether a daemon answers us there."""
+    port = default_port()
+    asked = url or f"http://{HOST}:{port}"
+    try:
+        daemon = RemoteDaemon.find(asked, state)
+        with daemon.request("GET", "/status", patience=5) as response:
+            said = loads(body_of(response).decode())
+        if response.status != 200 or not isinstance(said, dict) or "sessions" not in said:
+            raise daemon.stranger(response)
+    except (NoAnswer, ValueError, RecursionError) as error:
+        return False, [_silent(str(error), asked, None if url else port)]
+    about = f"version {said.get('version')}, pid {said.get('pid')}, at {asked}"
+    ours = version("emceepee-trio")
+    if said.get("version") != ours:
+        remedy = "start it anew, to have it be what is installed"
+        return True, [Finding(DAEMON, "warning", f"{about}; this is {ours}", remedy)]
+    slow = said.get("slow_steps") or {}
+    found = [Finding(DAEMON, "ok", about)]
+    if slow.get("longest_ms", 0) >= 1000:
+        message = f"all had to wait {slow['count']} times, up to {slow['longest_ms']} ms"
+        remedy = "see `slow_step` in its log; unless the machine was asleep, please report it"
+        found.append(Finding(DAEMON, "warning", message, remedy))
+    return True, found
+
+
+def _silent(why: str, url: str, port: int | None) -> Finding:
+    who = None if port is None else listener(port)
+    if "wants another token" in why:
+        by = f" (pid {who[0]}: {who[1]})" if who else ""
+        remedy = "set EMCEEPEE_TOKEN to its token, or name its --state-dir; or stop it"
+        return Finding(
+            DAEMON, "broken", f"what listens at {url}{by} takes no token of ours", remedy
+        )
+    if "no daemon answers" in why and who is None:
+        return Finding(DAEMON, "note", f"none runs at {url}", "`emceepee serve` starts one")
+    by = f"pid {who[0]}: {who[1]}" if who else "somebody else's"
+    remedy = "stop it, or have the daemon listen elsewhere: set PORT, or `emceepee serve --bind`"
+    return Finding(DAEMON, "broken", f"something else listens at {url} ({by})", remedy)
+
+
+def listener(port: int, proc: Path = Path("/proc")) -> tuple[int, str] | None:
+    """Its pid and command; None if nobody listens there, or nobody that we may look at."""
+    inodes = set()
+    for table in ("net/tcp", "net/tcp6"):
+        with suppress(OSError):
+            for line in (proc / table).read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == LISTENS and int(words[1].rpartition(":")[2], 16) == port:
+                    inodes.add(f"socket:[{words[9]}]")
+    for fd in proc.glob("[0-9]*/fd/*") if inodes else ():
+        with suppress(OSError):
+            if os.readlink(fd) in inodes:  # noqa: PTH115 - it is no path
+                pid = fd.parts[-3]
+                words = (proc / pid / "cmdline").read_text(errors="replace").split("\0")
+                return int(pid), " ".join(words).strip()[:100]
+    return None
+
+
+def services(config: Config | None, *, is_answering: bool) -> Iterator[Finding]:
+    """Of this user, and of the machine."""
+    for is_users in (True, False):
+        path = unit_path() if is_users else SYSTEM
+        try:
+            unit = path.read_text("utf-8")
+        except (OSError, ValueError):
+            continue
+        yield from _service(unit, path, config, is_users=is_users, is_answering=is_answering)
+
+
+def _service(
+    unit: str, path: Path, config: Config | None, *, is_users: bool, is_answering: bool
+) -> Iterator[Finding]:
+    again = "run `emceepee install-service" + (" --user`" if is_users else "` as root")
+    journal = f"journalctl{' --user' if is_users else ''} -u {NAME} -n 20"
+    command = re.search(r'(?m)^ExecStart=("?)([^"\s]+)\1', unit)
+    program = command[2].replace("%%", "%").replace("%h", str(Path.home())) if command else ""
+    if not os.access(program, os.X_OK):
+        message = f"{shown(path)} starts {program or 'nothing'}, which is not there"
+        yield Finding(SERVICE, "broken", message, again)
+    if is_users:
+        yield from _not_found(unit, config, again)
+    if shutil.which("systemctl") is None:
+        return
+    try:
+        said = Service.of(is_users=is_users).ask("is-active", NAME)
+    except (OSError, subprocess.TimeoutExpired):
+        yield Finding(SERVICE, "warning", "systemctl does not answer", f"see `{journal}`")
+        return
+    state = said.stdout.strip() or said.stderr.strip().partition("\n")[0] or "unknown"
+    if state == "active" or is_answering:
+        yield Finding(SERVICE, "ok", f"{shown(path)} is {state}")
+    else:
+        start = f"systemctl{' --user' if is_users else ''} restart {NAME}"
+        message = f"{shown(path)} is installed, and {state}"
+        yield Finding(SERVICE, "broken", message, f"see `{journal}`, then `{start}`")
+
+
+def _not_found(unit: str, config: Config | None, again: str) -> Iterator[Finding]:
+    """What the shell finds, and the service would not."""
+    line = re.search(r'(?m)^Environment="?PATH=([^"\n]*)', unit)
+    if line is None or config is None:
+        return
+    path = line[1].replace("%h", str(Path.home())).replace("%%", "%")
+    for name, command in _commands(config):
+        here = shutil.which(command)
+        if here is not None and shutil.which(command, path=path) is None:
+            message = f"server {name!r}: the PATH of the service lacks {Path(here).parent}"
+            yield Finding(SERVICE, "broken", f"{message}, where {command} is", again)
+
+
+def _commands(config: Config) -> Iterable[tuple[str, str]]:
+    for server in config.servers:
+        if server.command is not None and not server.disabled and os.sep not in server.command:
+            path = dict(server.env).get("PATH")
+            if path is None:
+                yield server.name, server.command
