@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
@@ -87,6 +87,9 @@ BACKLOG = 256
 progress, of which only the newest counts."""
 
 
+TRANSPORT = TransportContext(kind="streamable-http", can_send_request=False)
+
+
 @attrs.define(eq=False)
 class _Exchange:
     """One request as the SDK wants to see it, and what it says before its answer."""
@@ -95,16 +98,17 @@ class _Exchange:
     said: deque[str] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
     news: Bell = attrs.field(factory=Bell, init=False)
     answer: JSONRPCResponse | JSONRPCError | None = attrs.field(default=None, init=False)
-    transport: TransportContext = attrs.field(
-        factory=lambda: TransportContext(kind="streamable-http", can_send_request=False),
-        init=False,
-    )
+    transport: TransportContext = attrs.field(default=TRANSPORT, init=False)
     message_metadata: None = attrs.field(default=None, init=False)
     can_send_request: bool = attrs.field(default=False, init=False)
-    cancel_requested: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     is_written: bool = attrs.field(default=False, init=False)
     """The transport has the answer."""
     _delivery: Delivery | None = attrs.field(default=None, init=False)
+
+    @cached_property
+    def cancel_requested(self) -> anyio.Event:
+        """Nobody sets it: whoever cancels a request of this era closes its response."""
+        return anyio.Event()
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -240,9 +244,6 @@ class Modern:
         front.may_resend = True
         front.observe(message)
         request = front.request_of(message.id)
-        connection = Connection.from_envelope(
-            route.protocol_version, route.client_info, route.client_capabilities
-        )
 
         async def handle() -> None:
             if message.method == "tools/call":
@@ -255,6 +256,9 @@ class Modern:
                     exchange.settle(is_told=False)
                 exchange.finish(said_of_it)
                 return
+            connection = Connection.from_envelope(
+                route.protocol_version, route.client_info, route.client_capabilities
+            )
             try:
                 result = await serve_one(
                     mcp_server(),

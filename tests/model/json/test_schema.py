@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -134,3 +135,5 @@ def test_the_schema_of_every_tool_is_a_schema(tool: Any) -> None:
     assert tool.schema["type"] == "object"
     # Whoever takes none says so; elsewhere an unknown one has no effect.
     assert ("additionalProperties" in tool.schema) is not bool(tool.schema["properties"])
+    # No argument is repeated in a header, so calls of them have none to be compared with.
+    assert "x-mcp-header" not in json.dumps(tool.schema)

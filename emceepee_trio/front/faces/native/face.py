@@ -83,9 +83,8 @@ class NativeFace:
         return self._for_era(asked, await request.answer(work))
 
     async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
-        ours = BESIDE.find(tool)
-        if ours is not None:
-            return ours.schema
+        if BESIDE.find(tool) is not None:
+            return None  # no argument of ours is in a header, either
         chosen = lists_of(session).chosen
         for native in () if chosen is None else chosen.listed:
             if native.name == tool:
