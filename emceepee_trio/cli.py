@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -92,7 +92,8 @@ def _first(group: BaseExceptionGroup[CannotWrite]) -> CannotWrite:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def parsers(known: Iterable[str]) -> tuple[_Parser, dict[str, _Parser]]:
+    """That of the whole, and those of the commands, of which only those *known* have arguments."""
     parser = _Parser(
         prog="emceepee",
         description="One MCP connection to every MCP server.",
@@ -100,23 +101,28 @@ def _run(argv: Sequence[str] | None) -> int:
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print it and exit")
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
-    words = sys.argv[1:] if argv is None else argv
-    asked = next((word for word in words if not word.startswith("-")), None)
-    if asked is not None and asked not in COMMANDS:
-        from .model.json.problems import did_you_mean
-
-        parser.error(f"no command {asked!r}{did_you_mean(asked, COMMANDS)}")
     commands = {
         name: subparsers.add_parser(name, help=does, description=does)
         for name, does in COMMANDS.items()
     }
-    if not words:
-        parser.print_help()
-        return 0
-    for name in COMMANDS if asked == "completion" else [asked] if asked else []:
+    for name in known:
         module = import_module(f".commands.{ROOMS.get(name, name)}", __package__)
         module.add_arguments(commands[name])
         commands[name].set_defaults(run=module.run, commands=commands)
+    return parser, commands
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    asked = next((word for word in words if not word.startswith("-")), None)
+    parser, commands = parsers(name for name in COMMANDS if asked in (name, "completion"))
+    if asked is not None and asked not in COMMANDS:
+        from .model.json.problems import did_you_mean
+
+        parser.error(f"no command {asked!r}{did_you_mean(asked, COMMANDS)}")
+    if not words:
+        parser.print_help()
+        return 0
     options, strangers = parser.parse_known_args(words)
     if strangers or asked is None:
         (commands[asked] if asked else parser).unknown(strangers)

@@ -20,6 +20,8 @@ Json: TypeAlias = Any
 
 @attrs.frozen
 class TaskCreated:
+    """A call has become a task."""
+
     task_id: str
     tool_name: str
     ttl: int
@@ -27,12 +29,16 @@ class TaskCreated:
 
 @attrs.frozen
 class TaskCompleted:
+    """`get_task_result` has what it has come to."""
+
     task_id: str
     tool_name: str
 
 
 @attrs.frozen
 class TaskFailed:
+    """The server has answered with an error, or was lost."""
+
     task_id: str
     tool_name: str
     error: str
@@ -41,6 +47,8 @@ class TaskFailed:
 
 @attrs.frozen
 class TaskCancelled:
+    """By `cancel_task`, or with its session."""
+
     task_id: str
     tool_name: str
     reason: str | None = None
@@ -48,6 +56,8 @@ class TaskCancelled:
 
 @attrs.frozen
 class TaskExpired:
+    """It has lived for its ttl, and was cancelled."""
+
     task_id: str
     tool_name: str
     ttl: int
@@ -55,22 +65,26 @@ class TaskExpired:
 
 @attrs.frozen
 class ElicitationRequest:
+    """A server asks the user: a form, or a page to open. `params` are those of the protocol."""
+
     request_id: str
     params: Mapping[str, Json] | None
     too_large: bool | None = None
-    """To be told as an event; get_elicitations has it."""
+    """`params` are, to be told as an event; `get_elicitations` has them."""
     relayed: bool | None = None
     """The client itself is asked: nobody shall answer for it."""
 
 
 @attrs.frozen
 class SamplingRequest:
+    """A server asks for a completion of the client's model. `params` are those of the protocol."""
+
     request_id: str
     params: Mapping[str, Json] | None
     too_large: bool | None = None
-    """As above; get_sampling_requests has it."""
+    """`params` are, to be told as an event; `get_sampling_requests` has them."""
     relayed: bool | None = None
-    """As above."""
+    """The client itself is asked: nobody shall answer for it."""
 
 
 Lapse = Literal["timeout", "server_disconnected", "server_removed", "server_reconnected"]
@@ -78,24 +92,32 @@ Lapse = Literal["timeout", "server_disconnected", "server_removed", "server_reco
 
 @attrs.frozen
 class ElicitationExpired:
+    """A question is not open any more, and nobody has answered it."""
+
     request_id: str
     reason: Lapse
 
 
 @attrs.frozen
 class SamplingExpired:
+    """The same, of a completion."""
+
     request_id: str
     reason: Lapse
 
 
 @attrs.frozen
 class ElicitationCancelled:
+    """A question is not open any more: its server has withdrawn it, or the client has."""
+
     request_id: str
     reason: str
 
 
 @attrs.frozen
 class SamplingCancelled:
+    """The same, of a completion."""
+
     request_id: str
     reason: str
 
@@ -118,15 +140,19 @@ class SamplingAnswered:
 
 @attrs.frozen
 class Notification:
+    """A server has notified of something; those that are equal are told once, with a `count`."""
+
     method: str
     timestamp: str
     params: Mapping[str, Json] | None = None
     too_large: bool | None = None
-    """As above; get_notifications has it."""
+    """`params` are, to be told as an event; `get_notifications` has them."""
 
 
 @attrs.frozen
 class TimerExpired:
+    """A timer has fired."""
+
     timer_id: str
     message: str
     fire_count: int
@@ -142,6 +168,8 @@ class SessionShared:
 
 @attrs.frozen
 class ServerAdded:
+    """By a client, or in the configuration."""
+
     name: str
     target: str
     added_by: str
@@ -149,6 +177,8 @@ class ServerAdded:
 
 @attrs.frozen
 class ServerRemoved:
+    """By a client, or in the configuration."""
+
     name: str
     target: str
     removed_by: str
@@ -156,11 +186,13 @@ class ServerRemoved:
 
 @attrs.frozen
 class ServerConnected:
+    """It works, for the first time in this session."""
+
     name: str
     capabilities: Mapping[str, Json] | None
     protocol_version: str
     too_large: bool | None = None
-    """As above; get_server_status has them."""
+    """`capabilities` are, to be told as an event; `get_server_status` has them."""
 
 
 @attrs.frozen
@@ -183,6 +215,8 @@ class ServerReconnected:
 
 @attrs.frozen
 class ServerDisconnected:
+    """The connection is lost, and what was under way on it."""
+
     name: str
     reason: str
     was_intentional: bool
@@ -199,6 +233,8 @@ class ServerReconnecting:
 
 @attrs.frozen
 class ServerHealthDegraded:
+    """It does not answer whether it is there."""
+
     name: str
     consecutive_failures: int
     last_error: str
@@ -215,12 +251,16 @@ class ServerHealthRestored:
 
 @attrs.frozen
 class ProcessStarted:
+    """A server's program runs."""
+
     name: str
     pid: int
 
 
 @attrs.frozen
 class ProcessCrashed:
+    """A server's program has ended by itself."""
+
     name: str
     pid: int
     exit_code: int | None = None
@@ -252,6 +292,8 @@ class Restarting:
 
 @attrs.frozen
 class Restarted:
+    """The program runs again."""
+
     name: str
     pid: int
     attempt: int
