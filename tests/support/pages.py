@@ -64,7 +64,7 @@ def _blocks(page: Path) -> Iterator[Block]:
         if found is None and not _BARE.match(line):
             continue
         inner = f"{found['indent'] if found else ''}   "
-        body, classes = [], ""
+        body, classes = list[str](), ""
         for below in lines[number + 1 :]:
             if below.strip() and not below.startswith(inner):
                 break

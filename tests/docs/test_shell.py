@@ -1,0 +1,185 @@
+"""The pages, done as a reader does them: in a shell, in a home that is empty.
+
+What is shown below a command is what it prints. Only what would be downloaded is here already:
+``uvx mcp-server-time`` starts a stand-in, and programs of others are not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+import pages
+import time_server
+import warm
+from emceepee_lines import open_pipes
+from pages import Command, looks_like
+from stalls import check_daemon
+
+pytestmark = pytest.mark.once
+
+GUARD = 60
+TUTORIAL = pages.ROOT / "docs" / "tutorial.rst"
+OURS = {"emceepee", "cat", "mkdir", "kill", "echo"}
+"""What is run; what a reader installs, or has from others, is not."""
+UNTIL_ENDED = {"serve", "stdio"}
+PORT, PID = "8080", "12345"
+"""As pages have them; of a test they are others."""
+
+
+@attrs.define(eq=False)
+class Shell:
+    """Somebody's, who has nothing but emceepee."""
+
+    home: Path
+    port: int
+    daemon: subprocess.Popen[str] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        folder = self.home / "bin"
+        return {"HOME": str(self.home), "PATH": f"{folder}:{os.environ['PATH']}"} | {
+            "PORT": str(self.port)
+        }
+
+    def here(self, text: str) -> str:
+        text = text.replace(PORT, str(self.port))
+        return text.replace(PID, str(self.daemon.pid)) if self.daemon else text
+
+    def run(self, command: Command) -> None:
+        """Has to do what the page says, and print what it shows."""
+        done = subprocess.run(
+            ["bash", "-c", self.here(command.typed)],
+            env=self.environment,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=GUARD,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        if command.shown:
+            shown = [self.here(line) for line in command.shown]
+            assert looks_like(shown, done.stdout), f"{command}\n{done.stdout}"
+
+    @contextmanager
+    def serving(self, command: Command) -> Iterator[None]:
+        """In a terminal of its own, until the block is left."""
+        log = self.home / "log"
+        with (
+            log.open("w") as stderr,
+            subprocess.Popen(
+                ["bash", "-c", f"exec {self.here(command.typed)} --log-format json"],
+                env=self.environment,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            ) as daemon,
+        ):
+            assert daemon.stdout is not None
+            self.daemon = daemon
+            try:
+                shown = [self.here(line) for line in command.shown if line.strip() != "…"]
+                printed = "".join(daemon.stdout.readline() for _ in shown or ["listens"])
+                assert looks_like(shown or ["…"], printed), f"{printed}\n{log.read_text('utf-8')}"
+                threading.Thread(target=daemon.stdout.read).start()
+                yield
+            finally:
+                daemon.send_signal(signal.SIGTERM)
+                status = daemon.wait(GUARD)
+        assert status == 0
+        lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+        assert not [line for line in lines if "traceback" in line]
+        check_daemon(lines)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    programs = {
+        "emceepee": warm.command("emceepee_trio"),
+        "uvx": (sys.executable, time_server.__file__),
+    }
+    (tmp_path / "bin").mkdir()
+    for name, words in programs.items():
+        path = tmp_path / "bin" / name
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "utf-8")
+        path.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return Shell(tmp_path, port)
+
+
+def is_ours(command: Command) -> bool:
+    return {words[0] for words in command.programs} <= OURS
+
+
+def test_the_tutorial_can_be_done_word_by_word(shell: Shell) -> None:
+    steps = [each for each in pages.commands() if each.block.page == TUTORIAL and is_ours(each)]
+    at = next(n for n, each in enumerate(steps) if "daemon" in each.block.classes)
+    (entry,) = (
+        json.loads(block.text)["mcpServers"]["emceepee"]
+        for block in pages.blocks()
+        if block.page == TUTORIAL and block.kind == "json"
+    )
+    for step in steps[:at]:
+        shell.run(step)
+    with shell.serving(steps[at]):
+        for step in steps[at + 1 :]:
+            shell.run(step)
+        trio.run(ask_what_the_tutorial_asks, shell, entry["args"])
+
+
+async def ask_what_the_tutorial_asks(shell: Shell, args: list[str]) -> None:
+    """As the model of a client that has the tutorial's entry."""
+    home = {"HOME": str(shell.home), "PORT": str(shell.port)}
+    for name in ("CONFIG", "STATE"):
+        home[f"XDG_{name}_HOME"] = ""
+    async with open_pipes(shell.home / "client", *args, **home) as client:
+        await client.initialize()
+        servers = (await client.call(1, "list_servers")).json["servers"]
+        assert {each["name"] for each in servers} == {"time", "paris", "demo"}
+        time = await client.execute("time", "get_current_time", {"timezone": "Asia/Tokyo"})
+        assert json.loads(time.text)["timezone"] == "Asia/Tokyo"
+        slow = await client.execute("demo", "slow", {"seconds": 90}, timeout_ms=0)
+        assert "Promoted to task" in slow.texts[0]
+        asked = await client.execute("demo", "ask_name")
+        assert "server demo asks" in asked.texts[0]
+
+
+def test_every_other_command_does_what_its_page_says(shell: Shell) -> None:
+    config = shell.home / ".config" / "emceepee" / "config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text('{"mcpServers": {"time": {"command": "uvx", "args": []}}}', "utf-8")
+    found = [each for each in pages.commands() if each.block.page != TUTORIAL and is_ours(each)]
+    ours = [each for each in found if any(words[0] == "emceepee" for words in each.programs)]
+    daemon = Command(ours[0].block, "emceepee serve --demo", ())
+    with shell.serving(daemon):
+        for each in ours:
+            if not any(words[1] in UNTIL_ENDED for words in each.programs):
+                shell.run(each)
+    assert len(ours) > 15
+
+
+def test_what_is_shown_is_compared() -> None:
+    assert looks_like(["a … c", "…", "z"], "a b c\nx\ny\nz\n")
+    assert looks_like(["a", "…"], "a\n")
+    assert not looks_like(["a"], "a\nb\n")
+    assert not looks_like(["a … c"], "a b d\n")
+    assert not looks_like(["…", "b"], "a\n")
