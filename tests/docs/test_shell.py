@@ -33,9 +33,31 @@ pytestmark = pytest.mark.once
 
 GUARD = 60
 TUTORIAL = pages.ROOT / "docs" / "tutorial.rst"
+AT_HOME_PAGE = pages.ROOT / "docs" / "howto" / "import-connect.rst"
+AT_HOME = {
+    ".claude.json": '{"startups": 1}',
+    ".cursor/mcp.json": json.dumps(
+        {
+            "mcpServers": {
+                "git": {"command": "uvx", "args": ["mcp-server-git"]},
+                "hub": {"command": "npx", "args": ["-y", "hub"]},
+            }
+        }
+    ),
+    ".codex/config.toml": """
+[mcp_servers.git]
+command = "uvx"
+args = ["mcp-server-git", "--repository", "/src"]
+
+[mcp_servers.tickets]
+url = "https://tickets.example/mcp"
+""",
+}
+"""What clients of others have, in the example of that page."""
 OURS = {"emceepee", "cat", "mkdir", "kill", "echo"}
 """What is run; what a reader installs, or has from others, is not."""
-UNTIL_ENDED = {"serve", "stdio"}
+NOT_RUN = {"serve", "stdio", "import", "connect", "disconnect", "install-service", "open"}
+"""They last, or ask, or reach for what is no home of ours; tests of their own run them."""
 PORT, PID = "8080", "12345"
 """As pages have them; of a test they are others."""
 
@@ -50,7 +72,7 @@ class Shell:
 
     @property
     def environment(self) -> dict[str, str]:
-        folder = self.home / "bin"
+        folder = self.home / ".local/bin"
         return {"HOME": str(self.home), "PATH": f"{folder}:{os.environ['PATH']}"} | {
             "PORT": str(self.port)
         }
@@ -61,8 +83,22 @@ class Shell:
 
     def run(self, command: Command) -> None:
         """Has to do what the page says, and print what it shows."""
-        done = subprocess.run(
-            ["bash", "-c", self.here(command.typed)],
+        done = self.do(command.typed)
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        self.compare(command, done.stdout)
+
+    def run_and_agree(self, command: Command) -> None:
+        """As above, of one that asks first: it has shown all by then."""
+        done = self.do(command.typed)
+        asked, _, nobody = done.stdout.rstrip().rpartition("\n")
+        assert done.returncode == 1
+        assert nobody.endswith("nobody is here to ask, so nothing is written without --yes")
+        self.compare(command, asked)
+        assert self.do(f"{command.typed} --yes").returncode == 0
+
+    def do(self, typed: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", self.here(typed)],
             env=self.environment,
             cwd=self.home,
             stdin=subprocess.DEVNULL,
@@ -72,10 +108,13 @@ class Shell:
             timeout=GUARD,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        if command.shown:
-            shown = [self.here(line) for line in command.shown]
-            assert looks_like(shown, done.stdout), f"{command}\n{done.stdout}"
+
+    def compare(self, command: Command, printed: str) -> None:
+        elsewhere = f"--connect http://127.0.0.1:{self.port}"  # not where one is without a PORT
+        shown = [self.here(line).replace("--connect auto", elsewhere) for line in command.shown]
+        if shown and shown[-1].endswith("[y/N]"):
+            del shown[-2:]
+        assert not shown or looks_like(shown, printed), f"{command}\n{printed}"
 
     @contextmanager
     def serving(self, command: Command) -> Iterator[None]:
@@ -116,9 +155,10 @@ def shell(tmp_path: Path) -> Shell:
         "emceepee": warm.command("emceepee_trio"),
         "uvx": (sys.executable, time_server.__file__),
     }
-    (tmp_path / "bin").mkdir()
+    folder = tmp_path / ".local" / "bin"
+    folder.mkdir(parents=True)
     for name, words in programs.items():
-        path = tmp_path / "bin" / name
+        path = folder / name
         path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "utf-8")
         path.chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -163,16 +203,33 @@ async def ask_what_the_tutorial_asks(shell: Shell, args: list[str]) -> None:
         assert "server demo asks" in asked.texts[0]
 
 
+def test_servers_are_imported_and_clients_connected_as_shown(shell: Shell) -> None:
+    for name, text in AT_HOME.items():
+        (shell.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (shell.home / name).write_text(text, "utf-8")
+    offer, connect, undo = (each for each in pages.commands() if each.block.page == AT_HOME_PAGE)
+    shell.run_and_agree(offer)
+    with shell.serving(Command(connect.block, "emceepee serve", ())):
+        shell.run_and_agree(connect)
+    changed = json.loads((shell.home / ".claude.json").read_text("utf-8"))
+    (shell.home / ".claude.json").write_text(json.dumps(changed | {"startups": 2}), "utf-8")
+    shell.run_and_agree(undo)
+
+
 def test_every_other_command_does_what_its_page_says(shell: Shell) -> None:
     config = shell.home / ".config" / "emceepee" / "config.json"
     config.parent.mkdir(parents=True)
     config.write_text('{"mcpServers": {"time": {"command": "uvx", "args": []}}}', "utf-8")
-    found = [each for each in pages.commands() if each.block.page != TUTORIAL and is_ours(each)]
+    found = [
+        each
+        for each in pages.commands()
+        if each.block.page not in (TUTORIAL, AT_HOME_PAGE) and is_ours(each)
+    ]
     ours = [each for each in found if any(words[0] == "emceepee" for words in each.programs)]
     daemon = Command(ours[0].block, "emceepee serve --demo", ())
     with shell.serving(daemon):
         for each in ours:
-            if not any(words[1] in UNTIL_ENDED for words in each.programs):
+            if not any(words[1] in NOT_RUN for words in each.programs):
                 shell.run(each)
     assert len(ours) > 15
 

@@ -132,7 +132,7 @@ def _programs(text: str) -> Iterator[list[str]]:
 
 def looks_like(shown: tuple[str, ...] | list[str], printed: str) -> bool:
     """Whether it was *printed*, where ``…`` is anything in a line, and alone any lines."""
-    lines = [line.rstrip() for line in printed.rstrip().splitlines()]
+    lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
     pattern = ""
     for line in shown:
         if line.strip() == "…":
