@@ -56,7 +56,7 @@ url = "https://tickets.example/mcp"
 """What clients of others have, in the example of that page."""
 OURS = {"emceepee", "cat", "mkdir", "kill", "echo"}
 """What is run; what a reader installs, or has from others, is not."""
-NOT_RUN = {"serve", "stdio", "import", "connect", "disconnect", "install-service", "open"}
+NOT_RUN = {"serve", "stdio", "import", "connect", "disconnect", "install-service", "open", "doctor"}
 """They last, or ask, or reach for what is no home of ours; tests of their own run them."""
 PORT, PID = "8080", "12345"
 """As pages have them; of a test they are others."""
