@@ -16,6 +16,8 @@ from outside import (
     MCPORTER,
     SDK_1,
     SDK_2,
+    SERVERS,
+    TIME,
     Npm,
     install,
     install_python,
@@ -32,8 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def install_npm(folder: Path) -> Npm:
-    """The clients, and beside them our scripts that use them: packages are found from there."""
-    npm = install(folder, SDK_1, SDK_2, INSPECTOR, MCPORTER)
+    """Clients and servers; beside them our scripts that use them: packages are found from there."""
+    npm = install(folder, SDK_1, SDK_2, INSPECTOR, MCPORTER, *SERVERS)
     for script in HERE.glob("*.mjs"):
         shutil.copy(script, folder)
     return npm
@@ -50,6 +52,13 @@ def fastmcp() -> Iterator[Future[str]]:
     """A Python that has fastmcp, once that is installed: meanwhile npm may install, too."""
     with TemporaryDirectory(prefix="fastmcp-") as folder, ThreadPoolExecutor() as threads:
         yield threads.submit(install_python, Path(folder), FASTMCP)
+
+
+@pytest.fixture(scope="session")
+def time_server() -> Iterator[Future[str]]:
+    """A Python that has that server, likewise."""
+    with TemporaryDirectory(prefix="time-") as folder, ThreadPoolExecutor() as threads:
+        yield threads.submit(install_python, Path(folder), TIME)
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,10 @@ def entry(home: Path, *more: str) -> Json:
     return {"command": sys.executable, "args": [*args, *more]}
 
 
-def claude_code(npm: Npm, home: Path, model: Model) -> None:
+def claude_code(npm: Npm, home: Path, model: Model, *more: str) -> None:
     """It has `ANTHROPIC_BASE_URL` for those with a proxy of their own."""
     servers = home / "servers.json"
-    servers.write_text(json.dumps({"mcpServers": {"emceepee": entry(home)}}), "utf-8")
+    servers.write_text(json.dumps({"mcpServers": {"emceepee": entry(home, *more)}}), "utf-8")
     npm.run(
         [
             # What its own script of installation would put in the place of this is not run.
@@ -43,8 +43,8 @@ def claude_code(npm: Npm, home: Path, model: Model) -> None:
     )
 
 
-def codex(npm: Npm, home: Path, model: Model) -> None:
-    ours = entry(home, "--state-dir", str(home))
+def codex(npm: Npm, home: Path, model: Model, *more: str) -> None:
+    ours = entry(home, "--state-dir", str(home), *more)
     words = ", ".join(map(json.dumps, ours["args"]))
     (home / "config.toml").write_text(
         'model = "scripted"\nmodel_provider = "scripted"\napproval_policy = "never"\n'
@@ -64,9 +64,9 @@ def codex(npm: Npm, home: Path, model: Model) -> None:
     )
 
 
-def gemini(npm: Npm, home: Path, model: Model) -> None:
+def gemini(npm: Npm, home: Path, model: Model, *more: str) -> None:
     settings: Json = {
-        "mcpServers": {"emceepee": entry(home) | {"trust": True}},
+        "mcpServers": {"emceepee": entry(home, *more) | {"trust": True}},
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"disableAutoUpdate": True},
@@ -87,7 +87,8 @@ def gemini(npm: Npm, home: Path, model: Model) -> None:
 class Kind:
     """A client, and what it puts before the names of our tools."""
 
-    run: Callable[[Npm, Path, Model], None]
+    run: Callable[..., None]
+    """With an npm, a home, a model, and more arguments of ours."""
     prefix: str
 
     def script(self, *steps: Step) -> list[Step]:
@@ -168,6 +169,29 @@ def test_a_client_with_a_dialog_of_its_own_is_asked(
         KINDS[name].run(clients, tmp_path, model)
     assert re.search("You (declined|cancelled)", model.results[0])
     assert "Promoted" not in model.results[0]
+
+
+def test_natively_a_model_sees_and_calls_the_tools_of_servers(
+    clients: Npm, kind: Kind, tmp_path: Path
+) -> None:
+    """And what one of them asks comes to the client itself, where it has a dialog."""
+    steps = kind.script(
+        calls("demo__add", a=1, b=2),
+        calls("list_servers"),
+        calls("demo__ask_name"),
+    )
+    with scripted(*steps) as model:
+        kind.run(clients, tmp_path, model, "--view", "native")
+    added, listed, asked = model.results
+    assert "3" in added
+    assert "demo" in listed
+    # One that it has not called; some clients tell names alone, until a tool is wanted.
+    assert "demo__slow" in model.sent
+    assert "call_read" not in model.sent
+    if kind is KINDS["gemini-cli"]:
+        assert "answer with respond_to_elicitation" in asked
+    else:
+        assert re.search("You (declined|cancelled)", asked)
 
 
 def test_a_question_is_seen_answered_and_its_result_fetched(

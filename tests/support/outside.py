@@ -34,6 +34,13 @@ CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.327"
 CODEX = "@openai/codex@0.169.0"
 GEMINI = "@google/gemini-cli@0.61.0"
 MCPORTER = "mcporter@0.9.0"
+SERVERS = (
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-basic-vanillajs@2.0.3",
+    "@modelcontextprotocol/server-map@2.0.3",
+    "@modelcontextprotocol/server-budget-allocator@2.0.3",
+)
+TIME = "mcp-server-time==2026.10.19"
 FASTMCP = "fastmcp-slim[client]==4.1.2"
 """fastmcp without its server."""
 NODE_SINCE = (22, 19)

@@ -67,17 +67,19 @@ class Names:
         if isinstance(said, dict) and isinstance(result := said.get("result"), dict):
             for key, name in LISTS.items():
                 if isinstance(result.get(key), list):
-                    its = (self._name(""), self._uri(""))
+                    its = (self._name(""), self._uri(""), self._uri("ui://"))
                     result[key] = [each for each in result[key] if each[name].startswith(its)]
         text = json.dumps(said, ensure_ascii=False)
-        text = text.replace(f'"{self._name("")}', '"').replace(self._uri(""), "")
+        text = text.replace(f'"{self._name("")}', '"').replace(self._uri("ui://"), "ui://")
+        text = text.replace(self._uri(""), "")
         return json.loads(text)
 
     def _name(self, name: str) -> str:
         return f"{self.server}__{name}"
 
     def _uri(self, uri: str) -> str:
-        return f"{self.server}+{uri}"
+        app = uri.removeprefix("ui://")
+        return f"{self.server}+{uri}" if app == uri else f"ui://{self.server}/{app}"
 
     @staticmethod
     def _map(params: Json, key: str, named: Callable[[str], str]) -> None:

@@ -276,7 +276,9 @@ class _Exchange:
         if isinstance(error, NotRun | Unanswered):
             return as_tool_error(error, self.backend.server.name, self.asked.method)
         said = error.error
-        code = code_for(self.asked.method, said.code, is_modern=self.asked.is_modern)
+        code = code_for(
+            self.asked.method, said.code, of_modern=self._is_modern, is_modern=self.asked.is_modern
+        )
         return MCPError(code=code, message=said.message, data=said.data)
 
     async def _send(

@@ -74,9 +74,9 @@ def result_for(
     return _with_meta({k: v for k, v in result.items() if k not in envelope}, kept)
 
 
-def code_for(method: str, code: int, *, is_modern: bool) -> int:
-    """Of an error that a server answered, for a client of that era."""
-    if method == "resources/read":
+def code_for(method: str, code: int, *, of_modern: bool, is_modern: bool) -> int:
+    """Of an error that a server of one era answered, for a client of the other."""
+    if method == "resources/read" and of_modern != is_modern:
         if is_modern and code == NOT_FOUND:
             return INVALID_PARAMS
         if not is_modern and code == INVALID_PARAMS:

@@ -29,7 +29,7 @@ from ....tools.results.preview import native_result
 from ...asking.interrupted import continued
 from ...progress import Progress
 from ..face import Incoming, Result, extensions_of
-from .errors import as_answer
+from .errors import as_answer, as_it_came
 from .listening import listen
 from .lists import UI, lists_of
 from .news import readings_of
@@ -172,8 +172,9 @@ class NativeRequest:
             details = dict(error.details or {})
             if isinstance(data := details.get("data"), dict):
                 details["data"] = in_update(data, partial(native_uri, server))
-                raise type(error)(error.message, details) from None
-            raise
+            if backend.agreed is not None and backend.agreed.is_modern == self.asked.is_modern:
+                raise as_it_came(details) or type(error)(error.message, details) from None
+            raise type(error)(error.message, details) from None
         return await native_result(server, result)
 
     def text(self, key: str) -> str:
