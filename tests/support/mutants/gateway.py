@@ -11,6 +11,13 @@ _OF_TASKS = "front/tasks.py"
 
 GATEWAY = (
     mutant(
+        "a client hears a code of the other era where there is none",
+        "model/protocol/eras.py",
+        '    if method == "resources/read" and of_modern != is_modern:\n',
+        '    if method == "resources/read":\n',
+        "model/protocol/test_eras.py",
+    ),
+    mutant(
         "what one server denies is listed where it is alone",
         _FACE,
         "        return {**result, key: shown}\n",
