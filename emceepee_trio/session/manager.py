@@ -148,7 +148,8 @@ class SessionManager:
         slot = self._sessions.get(session.id)
         if slot is not None and slot.is_settled and slot.peek() is session:
             del self._sessions[session.id]
-            self.journal.note(SessionEnded, session.id, reason)
+            told = session.ledger.total
+            self.journal.note(SessionEnded, session.id, reason, told.definitions, told.results)
         session.close()
         session.inner.cancel_scope.cancel(reason)
 

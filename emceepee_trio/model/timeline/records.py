@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from ..facts import CallBegun, Fact, QuestionOpened, SessionEnded, SessionOpened, TimerSet
+from ..json.intake import Steps
 from .rows import TOLD, Timeline
 from .thinning import heft, heft_of, thinned
 
@@ -21,6 +22,8 @@ MAX_ENDED = 100
 """Sessions that have ended and are still shown; the oldest is forgotten."""
 ENDED = 900.0
 """Seconds for which one is."""
+STEP = 500
+"""Facts that are looked at before others have their turn."""
 WORK = (CallBegun, QuestionOpened, TimerSet)
 """What a session has done that has done anything."""
 
@@ -30,6 +33,8 @@ class Record:
     """Of one session."""
 
     id: str
+    principal: str
+    opened_at: float
     noted: list[Fact] = attrs.field(factory=list)
     heft: int = 0
     dropped: int = 0
@@ -43,6 +48,15 @@ class Record:
     @property
     def timeline(self) -> Timeline:
         return Timeline.of(self.noted)
+
+    def replayed(self) -> Steps[Timeline]:
+        """The same, in steps."""
+        timeline = Timeline()
+        for number, fact in enumerate(tuple(self.noted), 1):
+            timeline.tell(fact)
+            if number % STEP == 0:
+                yield
+        return timeline
 
 
 @attrs.define(eq=False)
@@ -92,7 +106,7 @@ class Records:
         self.forget(fact.at)
         if (before := self._records.get(fact.session)) is not None:  # named by its clients
             self._remove(before)
-        self._records[fact.session] = Record(fact.session)
+        self._records[fact.session] = Record(fact.session, fact.principal, fact.at)
         self._turns[fact.session] = None
         self.tell(fact)
 

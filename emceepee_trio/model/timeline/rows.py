@@ -37,18 +37,18 @@ Phase: TypeAlias = Literal[
 ]
 
 PHASES: Mapping[Phase, str] = {
-    "turn": "its turn to start",
+    "turn": "its turn",
     "connection": "a connection",
     "reconnection": "a new connection",
     "preparation": "being sent",
-    "server": "its server's answer",
-    "question": "the answer to a question",
-    "client": "the client's answer",
-    "tools": "an answer, by tool or here",
-    "trying": "its server's greeting",
-    "up": "nothing; it is connected",
+    "server": "its server",
+    "question": "an answer",
+    "client": "its client",
+    "tools": "an answer",
+    "trying": "a greeting",
+    "up": "nothing",
     "unwell": "a sign of life",
-    "closing": "the end of its program",
+    "closing": "its end",
     "time": "its time",
 }
 """What whoever is in that phase waits for."""
@@ -135,6 +135,9 @@ class Timeline:
     opened_at: float | None = None
     ended_at: float | None = None
     why_ended: str | None = None
+    definitions_bytes: int = 0
+    results_bytes: int = 0
+    """What its client was told, as it ended."""
     rows: dict[tuple[Kind, str], Row] = attrs.field(factory=dict, init=False)
     """In the order of their beginning."""
     concerned: dict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list), init=False)
@@ -196,6 +199,7 @@ class Timeline:
 
     def _session_ended(self, fact: facts.SessionEnded) -> None:
         self.ended_at, self.why_ended = fact.at, fact.reason
+        self.definitions_bytes, self.results_bytes = fact.definitions_bytes, fact.results_bytes
         for row in self.rows.values():
             if row.kind == "timer":
                 row.is_over("ended", fact.at)

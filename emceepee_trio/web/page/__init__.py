@@ -25,12 +25,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...session.manager import SessionManager
-from . import access, answering, now, tasks
+from . import access, answering, now, tasks, timeline
 from .common.pages import Pages
 
 
 def the_page(manager: SessionManager, about: Callable[[], Mapping[str, Any]]) -> Pages:
     pages = Pages(manager, about)
-    for view in (access, now, answering, tasks):
+    for view in (access, now, timeline, answering, tasks):
         view.add_to(pages)
     return pages
