@@ -81,7 +81,7 @@ from emceepee_trio.model.json.strict import MISTAKES
 from emceepee_trio.model.native.choice import Offered, choose
 from emceepee_trio.model.search import index, ranking
 from emceepee_trio.model.search.index import Entry
-from emceepee_trio.model.timeline.records import MAX_ENDED, Records
+from emceepee_trio.model.timeline.records import MAX_ENDED, MAX_TALLIED, Records
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
@@ -100,6 +100,8 @@ from emceepee_trio.web.page import forms as page_forms
 from emceepee_trio.web.page import now
 from emceepee_trio.web.page.common import live
 from emceepee_trio.web.page.common import pages as views
+from emceepee_trio.web.page.timeline import look
+from emceepee_trio.web.page.timeline import sessions as listed_sessions
 from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
@@ -691,6 +693,36 @@ async def events(here: Here) -> None:
         news = (await there.bad(*[notice(10_000) for _ in range(10)])).news
         assert news["events_lost"] == 4
     assert "limits.events_bytes" in here.log()
+
+
+@tries("model.timeline.records.MAX_TALLIED")
+async def tallied(here: Here) -> None:
+    records = Records(50, 300)
+    records.opened(facts.SessionOpened(0, "a", "local"))
+    for n in range(MAX_TALLIED + 10):
+        records.tallied(facts.Tallied(0, "a", f"server-{n}", 1, 2))
+    (record,) = records
+    assert len(record.told) == MAX_TALLIED + 1
+    assert record.told[""] == (10, 20)
+
+
+@tries("web.page.timeline.sessions.MAX_SHOWN", "web.page.timeline.look.MAX_BESIDE")
+async def shown_sessions(here: Here) -> None:
+    here.monkeypatch.setattr(listed_sessions, "MAX_SHOWN", 1)
+    here.monkeypatch.setattr(look, "MAX_BESIDE", 2)
+    async with open_page(tokens=None) as world:
+        for name in "ab":
+            session = await world.session(f"local/{name}", "local")
+            for number in range(3):
+                made = str(number), "git", "log", False, 0, None
+                world.manager.journal.note(facts.CallBegun, session.id, *made)
+                link = "git", number
+                world.manager.journal.note(facts.ConnectionTrying, session.id, *link)
+        said = await world.browser().json("/sessions")
+        assert (len(said["sessions"]), said["more"]) == (1, 1)
+        (name,) = (each["name"] for each in said["sessions"])
+        rows = (await world.browser().json(f"/sessions/{name}"))["rows"]
+        assert [row["kind"] for row in rows].count("connection") == 2
 
 
 @tries("limits.facts", "limits.facts_in_all", "model.timeline.records.MAX_ENDED")

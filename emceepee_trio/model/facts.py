@@ -42,9 +42,6 @@ class SessionNamed(Fact):
 @attrs.frozen
 class SessionEnded(Fact):
     reason: str
-    definitions_bytes: int = 0
-    results_bytes: int = 0
-    """What its client was told of servers, and of what these have answered."""
 
 
 @attrs.frozen

@@ -148,8 +148,7 @@ class SessionManager:
         slot = self._sessions.get(session.id)
         if slot is not None and slot.is_settled and slot.peek() is session:
             del self._sessions[session.id]
-            told = session.ledger.total
-            self.journal.note(SessionEnded, session.id, reason, told.definitions, told.results)
+            self.journal.note(SessionEnded, session.id, reason)
         session.close()
         session.inner.cancel_scope.cancel(reason)
 

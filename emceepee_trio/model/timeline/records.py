@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from ..facts import CallBegun, Fact, QuestionOpened, SessionEnded, SessionOpened, TimerSet
+from ..facts import CallBegun, Fact, QuestionOpened, SessionEnded, SessionOpened, Tallied, TimerSet
 from ..json.intake import Steps
 from .rows import TOLD, Timeline
 from .thinning import heft, heft_of, thinned
@@ -22,6 +22,10 @@ MAX_ENDED = 100
 """Sessions that have ended and are still shown; the oldest is forgotten."""
 ENDED = 900.0
 """Seconds for which one is."""
+MAX_TALLIED = 1000
+"""Servers of a session of which it is kept what they cost; the others are counted together."""
+OTHERS = ""
+"""No server is called that."""
 STEP = 500
 """Facts that are looked at before others have their turn."""
 WORK = (CallBegun, QuestionOpened, TimerSet)
@@ -40,6 +44,8 @@ class Record:
     dropped: int = 0
     """Facts there was no room for."""
     ended_at: float | None = None
+    told: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
+    """By server: bytes of definitions and of results that its client's model had to read."""
 
     @property
     def has_worked(self) -> bool:
@@ -82,6 +88,7 @@ class Records:
             yield self.opened, (SessionOpened,)
             yield self.ended, (SessionEnded,)
             yield self.begun, (CallBegun,)
+            yield self.tallied, (Tallied,)
             yield self.tell, TOLD.keys() - {SessionOpened, SessionEnded, CallBegun}
 
     def tell(self, fact: Fact) -> None:
@@ -101,6 +108,14 @@ class Records:
             record.heft += more
             self.heft += more
             self.tell(fact)
+
+    def tallied(self, fact: Tallied) -> None:
+        """Only what it comes to is kept."""
+        if (record := self._records.get(fact.session)) is not None:
+            known = fact.server in record.told or len(record.told) < MAX_TALLIED
+            name = fact.server if known else OTHERS
+            definitions, results = record.told.get(name, (0, 0))
+            record.told[name] = definitions + fact.definitions, results + fact.results
 
     def opened(self, fact: SessionOpened) -> None:
         self.forget(fact.at)

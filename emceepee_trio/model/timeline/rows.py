@@ -135,9 +135,6 @@ class Timeline:
     opened_at: float | None = None
     ended_at: float | None = None
     why_ended: str | None = None
-    definitions_bytes: int = 0
-    results_bytes: int = 0
-    """What its client was told, as it ended."""
     rows: dict[tuple[Kind, str], Row] = attrs.field(factory=dict, init=False)
     """In the order of their beginning."""
     concerned: dict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list), init=False)
@@ -199,7 +196,6 @@ class Timeline:
 
     def _session_ended(self, fact: facts.SessionEnded) -> None:
         self.ended_at, self.why_ended = fact.at, fact.reason
-        self.definitions_bytes, self.results_bytes = fact.definitions_bytes, fact.results_bytes
         for row in self.rows.values():
             if row.kind == "timer":
                 row.is_over("ended", fact.at)

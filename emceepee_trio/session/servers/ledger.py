@@ -6,8 +6,6 @@ server answered to calls, as far as it was shown. Knows neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
 from ...config.bounds import MAX_LEDGER
@@ -40,11 +38,6 @@ class Ledger:
 
     def of(self, server: str) -> Tally:
         return self._lines.get(server) or Tally()
-
-    @property
-    def lines(self) -> Mapping[str, Tally]:
-        """By server, those that are gone too."""
-        return self._lines
 
     @property
     def total(self) -> Tally:

@@ -13,7 +13,6 @@ from ....model.timeline.rows import PHASES, Row, Timeline
 from ....model.timeline.window import Window
 from ....model.timeline.words import SAYS, duration, fact_json, row_json
 from ....model.wire import timestamp
-from ....session.session import Session
 from ....waits.slices import in_slices
 from ..common.pages import Pages
 from ..common.requests import API, json_response, visit, wants_json
@@ -30,7 +29,6 @@ def add_to(pages: Pages, records: Records) -> None:
     async def session(name: str) -> Response:
         whose, now = visit().visitor.whose, time.time()
         record = _record(pages, records, name, whose)
-        living = pages.manager.get(record.id)
         asked = Look.of(request.args.to_dict(flat=False))
         timeline = await in_slices(record.replayed())
         rows = list(timeline.rows.values())
@@ -48,7 +46,7 @@ def add_to(pages: Pages, records: Records) -> None:
             "count": part.count,
             "pages": part.pages,
             "page": asked.page,
-            "ledger": _ledger(timeline, living),
+            "ledger": _ledger(record),
             "rows": [row_json(row, now) for row in shown],
         }
         if wants_json():
@@ -116,18 +114,12 @@ def _times(window: Window, since: float) -> dict[str, Any]:
     }
 
 
-def _ledger(timeline: Timeline, living: Session | None) -> dict[str, Any]:
+def _ledger(record: Record) -> dict[str, Any]:
     """What the client's model had to read, in bytes, and about as many tokens."""
-    if living is None:
-        total = timeline.definitions_bytes, timeline.results_bytes
-        return {"servers": [], **_cost(*total)}
-    ledger = living.ledger
-    lines = [
-        {"server": name or "others", **_cost(tally.definitions, tally.results)}
-        for name, tally in ledger.lines.items()
-    ]
+    lines = [{"server": name or "others", **_cost(*told)} for name, told in record.told.items()]
     lines.sort(key=lambda line: -line["tokens"])
-    return {"servers": lines, **_cost(ledger.total.definitions, ledger.total.results)}
+    definitions, results = (sum(told[which] for told in record.told.values()) for which in (0, 1))
+    return {"servers": lines, **_cost(definitions, results)}
 
 
 def _cost(definitions: int, results: int) -> dict[str, Any]:
