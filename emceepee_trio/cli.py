@@ -29,6 +29,8 @@ COMMANDS = {
     "open": "the page of a running daemon in a browser: what is under way, questions, servers",
     "logs": "what servers log",
     "status": "sessions, servers, tasks and open questions of a running daemon",
+    "tasks": "calls that have become tasks, in a running daemon; what came of one, or its end",
+    "answer": "what servers ask, in a running daemon; and to answer it",
     "sessions": "who is connected to a running daemon",
     "completion": "print a script that completes commands and options for bash, zsh or fish",
 }
@@ -39,6 +41,8 @@ ROOMS = {
     "connect": "home.connect",
     "disconnect": "home.disconnect",
     "doctor": "health.doctor",
+    "tasks": "under_way.tasks",
+    "answer": "under_way.answer",
     "install-service": "service.install",
 }
 """Modules that are not called as their command is, or have company."""

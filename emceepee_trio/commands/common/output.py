@@ -136,12 +136,11 @@ def _tell_time(text: str, done: threading.Event) -> None:
         while not done.wait(1):
             seconds += 1
             said = in_ascii(f"{text} ... {seconds} s")[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write("\r" + said.ljust(width))
-            sys.stderr.flush()
+            # Not by way of the log, which has what is written to stderr, and writes lines.
+            os.write(2, f"\r{said.ljust(width)}".encode())
             width = len(said)
         if width:
-            sys.stderr.write("\r" + " " * width + "\r")
-            sys.stderr.flush()
+            os.write(2, f"\r{' ' * width}\r".encode())
     except OSError:
         pass  # there is nobody left to be told
 
