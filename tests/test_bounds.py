@@ -100,6 +100,7 @@ from emceepee_trio.web.page import forms as page_forms
 from emceepee_trio.web.page import now
 from emceepee_trio.web.page.common import live
 from emceepee_trio.web.page.common import pages as views
+from emceepee_trio.web.page.servers import listing as listing_of_servers
 from emceepee_trio.web.page.timeline import look
 from emceepee_trio.web.page.timeline import sessions as listed_sessions
 from fake_backends import raw
@@ -1544,6 +1545,17 @@ async def first_page(here: Here) -> None:
         await wait_all_tasks_blocked()
         assert "and 1 more questions" in await there.browser().page("/")
         nursery.cancel_scope.cancel("seen")
+
+
+@tries("web.page.servers.listing.MAX_SERVERS")
+async def listed_servers(here: Here) -> None:
+    here.monkeypatch.setattr(listing_of_servers, "MAX_SERVERS", 1)
+    servers = [Server(name, command="x", disabled=True) for name in "ab"]
+    async with open_page(tokens=None, servers=servers) as there:
+        assert "and 1 more servers" in await there.browser().page("/servers")
+        await there.session("ada/1")
+        await there.session("ada/2")
+        assert "and 1 more sessions" in await there.browser().page("/servers/a")
 
 
 @tries("web.page.forms.MAX_FIELDS")

@@ -45,6 +45,13 @@ class SessionEnded(Fact):
 
 
 @attrs.frozen
+class LineLogged(Fact):
+    """What a server writes, or says to be logged, is kept for a while."""
+
+    server: str
+
+
+@attrs.frozen
 class CallBegun(Fact):
     call: str
     server: str

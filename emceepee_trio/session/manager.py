@@ -288,6 +288,34 @@ class SessionManager:
         self._shared.tokens = frozenset(config.http.bearers.values())
         self._shared.starts.allow(config.limits.starting or cores())
         self.registry.reload(config)
+        self._follow(BY_CONFIG)
+
+    def offer_server(self, principal: str, server: Server, by: str) -> None:
+        """Have the sessions of *principal* connect to *server*, those to come as well.
+
+        Raises:
+            ToolError: it may not be added.
+        """
+        server = self.registry.check(principal, server)
+        self.registry.add(principal, server)
+        self._follow(by)
+
+    def forget_server(self, principal: str, name: str, by: str) -> None:
+        """The opposite, also of a configured one, for everybody.
+
+        Raises:
+            ServerNotFound: there is none.
+        """
+        self.registry.remove(principal, name)
+        self._follow(by)
+
+    def switch_server(self, principal: str, name: str, by: str, *, on: bool) -> None:
+        """See :meth:`.Registry.switch`."""
+        self.registry.switch(principal, name, on=on)
+        self._follow(by)
+
+    def _follow(self, by: str) -> None:
+        """Sessions get the servers that the registry has; only what is another is touched."""
         for session in self.sessions():
             wanted = self.registry.visible(session.principal)
             for name, backend in list(session.backends.items()):
@@ -296,12 +324,12 @@ class SessionManager:
                     continue
                 if name in wanted:
                     session.drop_backend(name, "replaced", PATIENCE)
-                    session.say_removed(backend.server, BY_CONFIG)
+                    session.say_removed(backend.server, by)
                 else:
-                    session.remove_backend(name, BY_CONFIG)
+                    session.remove_backend(name, by)
             for name, server in wanted.items():
                 if name not in session.backends:
-                    session.say_added(server, BY_CONFIG)
+                    session.say_added(server, by)
                     self._start_backend(session, server)
 
     def _start_backend(

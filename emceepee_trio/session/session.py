@@ -358,6 +358,7 @@ class Session:
         now = timestamp(self.wall())
         with self._wall("log_crashed", server):
             self.buffers.log(LogEntry(server, source, level, logger, data, now))
+        self.shared.journal.note(facts.LineLogged, self.id, server)
 
     async def ask(
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]

@@ -134,6 +134,8 @@ def pages(
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["RESPONSE_TIMEOUT"] = None
     """A stream may last."""
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+    """What nobody expects is for the wall around all of us, which logs it."""
 
     @app.get("/healthz")
     async def healthz() -> Response:

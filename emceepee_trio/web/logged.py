@@ -19,26 +19,34 @@ from ..waits.slices import in_slices
 
 
 async def logs_of(manager: SessionManager, principal: str | None, server: str | None) -> str:
-    """The newest of the sessions of one principal, or of all, oldest first; as JSON."""
-    newest: list[tuple[str, LogEntry]] = []
+    """:func:`newest_logs`, as JSON."""
+    return await in_slices(spell({"logs": await newest_logs(manager, principal, server)}))
+
+
+async def newest_logs(
+    manager: SessionManager, principal: str | None, server: str | None
+) -> list[dict[str, Any]]:
+    """The newest of the sessions of one principal, or of all, oldest first."""
+    newest: list[tuple[str, int, LogEntry]] = []
     for session in manager.sessions(principal):
         kept = session.buffers.take_logs(_any, server, MAX_LOGS_RETURNED, clear=False)
         found, _, _ = await in_slices(kept)
-        both = [*newest, *((label(session.id), entry) for entry in found)]
+        both = [*newest, *((label(session.id), n, entry) for n, entry in enumerate(found))]
         newest = heapq.nlargest(MAX_LOGS_RETURNED, both, key=_when)
     said: list[dict[str, Any]] = []
     room = MAX_LIST_BYTES
-    for name, entry in newest:
+    for name, _, entry in newest:
         room -= weigh(entry.data) + 200
         if room < 0:
             break
         said.append({"session": name} | to_snake(entry))
-    return await in_slices(spell({"logs": said[::-1]}))
+    return said[::-1]
 
 
 def _any(_: LogEntry) -> bool:
     return True
 
 
-def _when(each: tuple[str, LogEntry]) -> str:
-    return each[1].timestamp
+def _when(each: tuple[str, int, LogEntry]) -> tuple[str, int]:
+    """Of one session, those of one moment are in their order."""
+    return each[2].timestamp, each[1]

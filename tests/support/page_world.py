@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import attrs
 import trio
 
-from emceepee_trio.config import Config, Http, Limits, PageSettings, Server
+from emceepee_trio.config import Config, Http, Limits, PageSettings, Policy, Server
 from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
@@ -118,6 +118,7 @@ async def open_page(
     servers: Sequence[Server] = (),
     payloads: bool = True,
     limits: Limits | None = None,
+    policy: Policy | None = None,
     **http: Any,
 ) -> AsyncGenerator[PageWorld]:
     config = Config(
@@ -125,6 +126,7 @@ async def open_page(
         servers=tuple(servers),
         page=PageSettings(payloads),
         limits=limits or Limits(),
+        policy=policy or Policy(spawn="allow"),
     )
     with trio.fail_after(GUARD):
         async with open_sessions(config) as manager:

@@ -193,7 +193,7 @@ async def test_monitors_are_told_whether_we_live_and_serve() -> None:
 
 async def test_what_is_not_there_says_so() -> None:
     async with open_app() as world:
-        for path in ("/nothing", "/mcp/x", "/static/x", "/servers/x", "/%2e%2e/etc/passwd"):
+        for path in ("/nothing", "/mcp/x", "/static/x", "/servers/x/y", "/%2e%2e/etc/passwd"):
             answer = await world.ask(f"GET {path}", ADA)
             assert answer.status == 404
             assert "MCP is at /mcp" in error(answer)

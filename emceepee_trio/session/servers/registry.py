@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from ...config import OUR_NAME, Config, Server, with_defaults
+from ...config import OUR_NAME, Config, Lacking, Server, with_defaults
 from ...errors import Denied, InvalidArguments, LimitReached, ServerNotFound
 from .spawning import admitted
 
@@ -22,13 +22,29 @@ class Registry:
     """Configured servers that a client has removed."""
     _added: dict[str, dict[str, Server]] = attrs.field(factory=dict, init=False)
     """By principal, then by name."""
+    _switched: dict[str, bool] = attrs.field(factory=dict, init=False)
+    """Configured servers that somebody has disabled or enabled, and whether they are disabled."""
 
     def visible(self, principal: str) -> Mapping[str, Server]:
         """The servers of a principal, by name."""
         return dict(self._added.get(principal, {})) | self._configured()
 
     def _configured(self) -> dict[str, Server]:
-        return {s.name: s for s in self.config.servers if s.name not in self._removed}
+        return {
+            s.name: attrs.evolve(s, disabled=self._switched[s.name])
+            if s.name in self._switched
+            else s
+            for s in self.config.servers
+            if s.name not in self._removed
+        }
+
+    def principals(self) -> list[str]:
+        """Who has added servers."""
+        return list(self._added)
+
+    def owners(self, name: str) -> list[str]:
+        """Principals that have added a server of that name."""
+        return [owner for owner, added in self._added.items() if name in added]
 
     def check(self, principal: str, server: Server) -> Server:
         """Whether *principal* may add *server*.
@@ -62,7 +78,9 @@ class Registry:
         """
         before = {server.name: server for server in self.config.servers}
         after = {server.name: server for server in config.servers}
-        self._removed = {n for n in self._removed if n in after and after[n] == before.get(n)}
+        same = {name for name, server in after.items() if server == before.get(name)}
+        self._removed &= same
+        self._switched = {name: off for name, off in self._switched.items() if name in same}
         self.config = config
         for added in self._added.values():
             for name, server in list(added.items()):
@@ -88,6 +106,22 @@ class Registry:
         else:
             del self._added[principal][name]
         return server
+
+    def switch(self, principal: str, name: str, *, on: bool) -> None:
+        """Enable or disable a server of *principal*, or a configured one for everybody.
+
+        Raises:
+            ToolError: there is none, or it lacks what it needs.
+        """
+        server = self.visible(principal).get(name)
+        if server is None:
+            raise ServerNotFound(not_found(name, self.visible(principal)))
+        if on and isinstance(server, Lacking):
+            raise InvalidArguments(f"server {name!r} cannot be enabled: {server.lacks}")
+        if name in self._configured():
+            self._switched[name] = not on
+        else:
+            self._added[principal][name] = attrs.evolve(server, disabled=not on)
 
     def restricts(self, name: str) -> bool:
         """Whether ``policy.network`` holds for the server of that name.

@@ -4,7 +4,8 @@
 other module (or package, if it is large) is one view, with `add_to(pages)`; `the_page` below names
 them all: `access` logging in and out · `now` what is under way, `waiting` what each
 call waits for, and `memory` of programs · `answering` questions, by `forms` made of schemas, and
-what is `filled` in · `tasks` calls, their arguments and results.
+what is `filled` in · `servers` and their tools and logs · `tasks` calls, their arguments and
+results.
 
 Templates are in `templates/`, and extend ``base.html``: blocks ``title``, ``main``, and ``styles``
 and ``scripts`` for files of `static/`, by ``asset('name.css')``. What a template gets is the JSON
@@ -25,12 +26,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...session.manager import SessionManager
-from . import access, answering, now, tasks, timeline
+from . import access, answering, now, servers, tasks, timeline
 from .common.pages import Pages
 
 
 def the_page(manager: SessionManager, about: Callable[[], Mapping[str, Any]]) -> Pages:
     pages = Pages(manager, about)
-    for view in (access, now, timeline, answering, tasks):
+    for view in (access, now, timeline, answering, servers, tasks):
         view.add_to(pages)
     return pages

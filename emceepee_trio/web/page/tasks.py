@@ -16,7 +16,7 @@ from ...session.call import Call, Task
 from ...session.session import Session
 from ...waits.slices import in_slices
 from .common.pages import Changed, Data, Done, Pages
-from .common.requests import visit
+from .common.requests import visit, wants_json
 from .now import BREATH, MAX_SHOWN
 from .waiting import REASON, wait_of
 
@@ -111,6 +111,7 @@ def _call(session: Session, call: Call) -> dict[str, Any]:
         "task": None if task is None else _task(task),
         "args": None,
         "result": None,
+        "texts": [],
         "too_long": False,
     }
 
@@ -127,4 +128,16 @@ def _payload(call: Call, shows: str | None) -> dict[str, Any]:
             found = error.to_json()
     else:
         return {}
-    return {"too_long": True} if weigh(found) > PAYLOAD else {shows: found}
+    if weigh(found) > PAYLOAD:
+        return {"too_long": True}
+    return {shows: found, "texts": [] if shows == "args" or wants_json() else texts_of(found)}
+
+
+def texts_of(result: Any) -> list[str]:
+    """What people read of it first."""
+    content = result.get("content")
+    return [
+        block["text"]
+        for block in (content if isinstance(content, list) else [])
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    ]

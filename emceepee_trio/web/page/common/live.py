@@ -47,10 +47,14 @@ class Live:
     ending: trio.Event
     """The daemon is about to stop: streams end."""
     _streams: set[LiveStream] = attrs.field(factory=set, init=False)
+    _log_streams: int = attrs.field(default=0, init=False)
+    """How many of them want that."""
     _reader: Reader = attrs.field(init=False)
+    _log_reader: Reader = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._reader = Reader("page", self._heard, KINDS)
+        self._log_reader = Reader("page's logs", self._logged, (facts.LineLogged,))
 
     def changed(self, principal: str | None) -> None:
         """Something of theirs has, and is no fact; of everybody's, if it is nobody's own."""
@@ -61,27 +65,39 @@ class Live:
     def _heard(self, fact: Fact) -> None:
         self.changed(self.principal_of(fact.session))
 
-    def stream(self, whose: str | None) -> LiveStream:
-        """The body of an answer.
+    def _logged(self, fact: facts.LineLogged) -> None:
+        principal = self.principal_of(fact.session)
+        for stream in self._streams:
+            if stream.logs == fact.server and stream.whose in (None, principal):
+                stream.feed.publish(None)
+
+    def stream(self, whose: str | None, logs: str | None = None) -> LiveStream:
+        """The body of an answer; *logs*: it is also told when that server has logged something.
 
         Raises:
             LimitReached: too many are told already.
         """
         if len(self._streams) >= MAX_STREAMS:
             raise LimitReached(f"{MAX_STREAMS} pages are told of changes already; reload this one")
-        return LiveStream(self, whose)
+        return LiveStream(self, whose, logs)
 
     def join(self, stream: LiveStream) -> None:
         """The journal is read while there is one."""
         if not self._streams:
             self.journal.add(self._reader)
         self._streams.add(stream)
+        if stream.logs is not None and not self._log_streams:
+            self.journal.add(self._log_reader)
+        self._log_streams += stream.logs is not None
 
     def leave(self, stream: LiveStream) -> None:
         if stream in self._streams:
             self._streams.remove(stream)
             if not self._streams:
                 self.journal.remove(self._reader)
+            self._log_streams -= stream.logs is not None
+            if stream.logs is not None and not self._log_streams:
+                self.journal.remove(self._log_reader)
 
 
 @attrs.define(eq=False)
@@ -90,6 +106,7 @@ class LiveStream:
 
     live: Live
     whose: str | None
+    logs: str | None = None
     feed: Feed[None] = attrs.field(factory=lambda: Feed[None](keep=1), init=False)
     _cursor: int | None = attrs.field(default=None, init=False)
 

@@ -119,7 +119,7 @@ class Pages:
 
         @self.blueprint.get("/live")
         async def live() -> Response:
-            stream = self.live.stream(visit().visitor.whose)
+            stream = self.live.stream(visit().visitor.whose, request.args.get("logs"))
             headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
             answer = Response(stream, 200, headers, content_type="text/event-stream")
             answer.timeout = None

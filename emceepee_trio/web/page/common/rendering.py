@@ -12,6 +12,7 @@ import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from ....model.json.intake import Steps
+from ....model.text.show import escaped
 from ....waits.slices import in_slices
 
 FOLDER = Path(__file__).parents[1] / "templates"
@@ -33,8 +34,14 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            finalize=_seen,
         )
-        self._environment.filters |= {"pretty": pretty, "duration": duration, "size": size}
+        self._environment.filters |= {
+            "pretty": pretty,
+            "duration": duration,
+            "size": size,
+            "exact": Exact,
+        }
 
     async def render(self, name: str, data: Mapping[str, Any]) -> str:
         async with self._reading:
@@ -55,6 +62,17 @@ def _written(template: Template, data: Mapping[str, Any]) -> Steps[str]:
         if n % PIECES == 0:
             yield
     return "".join(parts)
+
+
+class Exact(str):
+    """What goes into a field of a form, and comes back from there as it is."""
+
+    __slots__ = ()
+
+
+def _seen(value: Any) -> Any:
+    """Nothing hides in what people read, or turns its direction."""
+    return escaped(value, lines=True) if type(value) is str else value
 
 
 def pretty(value: Any) -> str:

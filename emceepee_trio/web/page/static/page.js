@@ -92,6 +92,19 @@
     return Boolean(form);
   };
 
+  // What is followed stays at its end, unless somebody has scrolled up.
+  const away = new WeakSet();
+  const follow = () => {
+    for (const each of document.querySelectorAll("[data-follow]")) {
+      if (!away.has(each)) each.scrollTop = each.scrollHeight;
+      each.onscroll = () => {
+        const isAtEnd = each.scrollHeight - each.scrollTop - each.clientHeight < 24;
+        if (isAtEnd) away.delete(each);
+        else away.add(each);
+      };
+    }
+  };
+
   let asking = false;
   let again = false;
 
@@ -140,6 +153,8 @@
       if (asked && !confirm(asked)) event.preventDefault();
     });
     setInterval(tick, 1000);
+    follow();
+    document.addEventListener("page:changed", follow);
     const where = document.body.dataset.live;
     if (!where) return;
     const stream = new EventSource(where);
