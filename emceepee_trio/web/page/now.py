@@ -67,7 +67,7 @@ class _Found:
     questions_in_all: int = attrs.field(default=0, init=False)
     calls: list[tuple[Session, Call]] = attrs.field(factory=list, init=False)
     calls_in_all: int = attrs.field(default=0, init=False)
-    servers: dict[str, OfServer] = attrs.field(factory=dict, init=False)
+    servers: dict[str, States] = attrs.field(factory=dict, init=False)
     children: list[_Child] = attrs.field(factory=list, init=False)
     _pids: set[int] = attrs.field(factory=set, init=False)
 
@@ -86,7 +86,7 @@ class _Found:
                 all_ = [*self.calls, *((session, call) for call in unsettled)]
                 self.calls = heapq.nsmallest(MAX_SHOWN, all_, key=_started)
             for name, backend in session.backends.items():
-                self.servers.setdefault(name, OfServer()).add(backend)
+                self.servers.setdefault(name, States()).add(backend)
                 process = backend.process
                 if process is not None and process.pid not in self._pids:
                     self._pids.add(process.pid)  # one that sessions share is one
@@ -175,7 +175,7 @@ def _started(each: tuple[Session, Call]) -> float:
 
 
 @attrs.define(eq=False)
-class OfServer:
+class States:
     """One name, in all sessions that have a server of it."""
 
     states: Counter[str] = attrs.field(factory=Counter, init=False)

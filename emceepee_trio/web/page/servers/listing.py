@@ -18,7 +18,7 @@ from ....tools.servers import describe, process_json
 from ....waits.slices import in_slices
 from ..common.pages import Data, Pages
 from ..common.requests import visit
-from ..now import BREATH, OfServer
+from ..now import BREATH, States
 from ..waiting import REASON
 
 MAX_SERVERS = 1000
@@ -39,7 +39,7 @@ def add_to(pages: Pages) -> None:
         found = list(known(pages))
         states = await in_slices(_states(pages.manager.sessions(visit().visitor.whose)))
         shown = [
-            {**_entry(each), **states.get(each.server.name, OfServer()).to_json()}
+            {**_entry(each), **states.get(each.server.name, States()).to_json()}
             for each in found[:MAX_SERVERS]
         ]
         return {"servers": shown, "servers_in_all": len(found)}
@@ -86,11 +86,11 @@ def with_it(pages: Pages, name: str) -> Iterator[tuple[Session, Backend]]:
             yield session, backend
 
 
-def _states(sessions: list[Session]) -> Steps[dict[str, OfServer]]:
-    found: dict[str, OfServer] = {}
+def _states(sessions: list[Session]) -> Steps[dict[str, States]]:
+    found: dict[str, States] = {}
     for n, session in enumerate(sessions, 1):
         for name, backend in session.backends.items():
-            found.setdefault(name, OfServer()).add(backend)
+            found.setdefault(name, States()).add(backend)
         if n % BREATH == 0:
             yield
     return found
