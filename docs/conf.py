@@ -12,7 +12,7 @@ project = "emceepee-trio"
 author = "the emceepee-trio authors"
 version = release = version_of("emceepee-trio")
 
-extensions = ["reference", "lanes", "states", "tree"]
+extensions = ["reference", "lanes", "linked", "states", "tree"]
 exclude_patterns = ["_build"]
 default_role = "literal"
 smartquotes = False  # defaults are shown as JSON

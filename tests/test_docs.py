@@ -13,8 +13,9 @@ import runpy
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import attrs
 import pytest
 
 import pages
@@ -53,7 +54,21 @@ def test_every_tool_and_setting_can_be_read_in_the_tree() -> None:
     tools = (DOCS / "reference" / "tools.rst").read_text("utf-8")
     assert all(f"\n``{tool.name}``\n--" in tools for tool in TOOLBOX.tools)
     settings = (DOCS / "reference" / "configuration.rst").read_text("utf-8")
-    assert "   * - ``allowed_tools``\n     - list of string\n" in settings
+    missing = [
+        f"{cls.__name__}.{a.name}"
+        for cls in classes_of(Config)
+        for a in fields_of(cls)
+        if not re.search(rf"^\.\. confval:: (\w+\.)*{a.name}$", settings, re.MULTILINE)
+    ]
+    assert not missing
+    assert ".. confval:: servers.allowed_tools\n\n   list of string\n" in settings
+
+
+def classes_of(kind: Any) -> set[type]:
+    """That class of settings, and those of what is in it."""
+    if isinstance(kind, type) and attrs.has(kind):
+        return {kind}.union(*(classes_of(a.type) for a in fields_of(kind)))
+    return set().union(*map(classes_of, get_args(kind)))
 
 
 def test_every_code_of_an_error_has_an_anchor() -> None:

@@ -2,7 +2,8 @@
 
 Without content all steps lead from the first state to others, and each is a line with its cause.
 Else the content says where the states stand: rows of names, ``.`` where there is none. ``:hide:``
-names a state that everything leads to, and whose arrows would cover the others.
+names a state that everything leads to, and whose arrows would cover the others; ``:like:`` two
+states, of which the first is left in all the ways in which the second is.
 """
 
 from __future__ import annotations
@@ -92,13 +93,16 @@ def star(table: Table) -> str:
     return svg(right + WIDTH / 2 + 2, height, in_words(table), parts())
 
 
-def grid(table: Table, places: Mapping[str, Point], hidden: str) -> str:
+def grid(table: Table, places: Mapping[str, Point], hidden: str, same: Sequence[str]) -> str:
     width = max(x for x, _ in places.values()) + WIDTH / 2 + 4
     height = max(y for _, y in places.values()) + HEIGHT / 2 + 34
 
     def parts() -> Iterator[str]:
         pairs: dict[tuple[str, str], list[str]] = {}
+        ways = {(s.source.value, s.target.value, s.cause) for s in table.steps}
         for step in table.steps:
+            if [step.source.value] == same[:1] and (same[1], step.target.value, step.cause) in ways:
+                continue
             if hidden not in (step.source.value, step.target.value):
                 pairs.setdefault((step.source.value, step.target.value), []).append(step.cause)
         for (source, target), causes in pairs.items():
@@ -142,7 +146,10 @@ def placed(rows: Sequence[str]) -> dict[str, Point]:
 class States(SphinxDirective):
     required_arguments = 1
     has_content = True
-    option_spec = {"hide": directives.unchanged}  # noqa: RUF012 - as docutils has it
+    option_spec = {  # noqa: RUF012 - as docutils has it
+        "hide": directives.unchanged,
+        "like": str.split,
+    }
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(states.__file__)
@@ -153,7 +160,9 @@ class States(SphinxDirective):
         wanted = {state.value for state in table.states} - {hidden}
         if places.keys() != wanted:
             raise self.error(f"these have no place, or are no states: {places.keys() ^ wanted}")
-        return [nodes.raw("", grid(table, places, hidden), format="html")]
+        return [
+            nodes.raw("", grid(table, places, hidden, self.options.get("like", [])), format="html")
+        ]
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:

@@ -28,7 +28,13 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
             continue
         yield from (f".. option:: {_signature(action)}", "")
         said = _help(parser, action)
-        yield from (f"   {wrapped(escaped(said), '   ')}" if said else "   \\", "")
+        yield from (f"   {wrapped(plain(said), '   ')}" if said else "   \\", "")
+
+
+def plain(text: str) -> str:
+    """What looks like an address is none that anybody can go to, and backticks are for code."""
+    text = re.sub(r"(https?://[^\s,;]+)", r"``\1``", escaped(text))
+    return re.sub(r"\\`([^`]+)\\`", r"``\1``", text)
 
 
 def _usage(parser: argparse.ArgumentParser) -> list[str]:

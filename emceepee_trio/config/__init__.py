@@ -2,7 +2,7 @@
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
 ``files`` reads them, ``dialects`` knows other programs' files, ``ourselves`` what in them is us;
-``reference`` writes the documentation, and ``schema`` the same for editors.
+``schema`` tells editors of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from .files import (
     server_from_arguments,
 )
 from .policy import AllowedProgram, Policy
-from .reference import reference_rst
 from .schema import file_schema
 from .server import ON_DEMAND, OUR_NAME, Lacking, Reconnect, Retry, Server
 from .settings import (
@@ -66,7 +65,6 @@ __all__ = [
     "load_default",
     "parse",
     "read_text",
-    "reference_rst",
     "server_from_arguments",
     "with_defaults",
 ]

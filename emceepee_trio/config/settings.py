@@ -223,7 +223,9 @@ _TOKEN = r"[!-~]+"
 class Token:
     """A bearer token, and what its holder sees."""
 
-    token: Annotated[str, Pattern(_TOKEN, "visible ASCII characters"), Secret()]
+    token: Annotated[
+        str, Pattern(_TOKEN, "visible ASCII characters"), Secret(), Doc("What its holder sends.")
+    ]
     view: Annotated[
         str | None,
         Doc("The view of a client whose URL names none; ``?view=`` is for all that do."),

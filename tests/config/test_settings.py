@@ -15,7 +15,6 @@ from emceepee_trio.config import (
     Reconnect,
     Retry,
     Server,
-    reference_rst,
 )
 from emceepee_trio.model.json.strict import Invalid, structure
 from reading import only, read, said
@@ -532,20 +531,6 @@ def test_no_secret_is_shown() -> None:
         "https://h/x?k=***",
         "x --token ***",
     ]
-
-
-def test_the_reference_has_a_row_for_every_setting() -> None:
-    text = reference_rst()
-    for cls in (Config, Server, Retry, Reconnect, Limits, Health, Http, Policy, AllowedProgram):
-        for a in attrs.fields(cls):
-            assert f"   * - ``{a.name}``\n" in text
-    assert (
-        "   * - ``await_timeout_ms``\n"
-        "     - integer\n"
-        "     - ``30000``\n"
-        "     - 0 to 900000\n"
-        "     - How long await_activity waits, if the call does not say.\n"
-    ) in text
 
 
 def test_every_setting_is_explained() -> None:
