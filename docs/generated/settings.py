@@ -9,6 +9,7 @@ from typing import Any, get_args
 import attrs
 
 from emceepee_trio.config.policy import AllowedProgram, Policy
+from emceepee_trio.config.roots import Folder
 from emceepee_trio.config.server import (
     Reconnect,
     Retry,
@@ -62,6 +63,7 @@ _SECTIONS: tuple[tuple[str, str, type], ...] = (
     ("http", "http.", Http),
     ("An entry of tokens", "http.tokens.", Token),
     ("policy", "policy.", Policy),
+    ("An entry of roots", "roots.", Folder),
     ("An entry of spawn_allowlist", "policy.spawn_allowlist.", AllowedProgram),
 )
 """Titles, what stands before the keys there, and what has them."""
