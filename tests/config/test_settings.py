@@ -51,6 +51,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "events": 1000,
             "events_bytes": 4 * mib,
             "events_ms": 30 * minute,
+            "facts": 5000,
+            "facts_in_all": 100_000,
             "notifications": 100,
             "logs": 500,
             "log_bytes": 16 * 1024,
@@ -71,6 +73,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "results": {"inline_bytes": 16 * 1024, "bytes": 256 * mib, "keep_ms": 30 * minute},
         "native": {"max_name": 45, "max_tools": 100},
         "relay": {"elicitation": "auto", "sampling": "auto"},
+        "page": {"payloads": True},
     }
     assert attrs.asdict(only({"command": "x"})) == {
         "name": "s",
