@@ -12,8 +12,9 @@ from typing import Any
 from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS
 from .common import shell
 from .common.given import Given
-from .common.output import complain, say, working
+from .common.output import complain, say
 from .common.shell import Asked, Unavailable, answer, error_of, in_words, json_of, tools_of
+from .common.terminal import working
 
 LOOK_MS = 5000
 """How often we look whether the server asks something, for which there is nobody here."""

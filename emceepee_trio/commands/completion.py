@@ -19,6 +19,9 @@ HOW = {
     "fish": "emceepee completion fish | source   # in ~/.config/fish/config.fish",
 }
 
+KNOWN = "known"
+"""An attribute of an action: words that it mostly takes."""
+
 GENERAL = {"--help": "show help and exit", "--version": "print the version and exit"}
 """Options without a command."""
 
@@ -42,9 +45,12 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.Action,
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[str]:
-    """What stands where no option does, if that is known."""
+    """What stands where no option does, if that is known; a command may check it by itself."""
     positional = (action for action in parser._actions if not action.option_strings)
-    return [str(choice) for action in positional for choice in action.choices or ()]
+    known: list[str] = []
+    for action in positional:
+        known += [str(choice) for choice in action.choices or getattr(action, KNOWN, ())]
+    return known
 
 
 def _does(parser: argparse.ArgumentParser) -> str:

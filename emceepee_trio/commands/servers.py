@@ -11,9 +11,10 @@ from typing import Any
 
 from . import status
 from .common import shell
-from .common.output import say, table, working
+from .common.output import say
 from .common.remote import NoAnswer, RemoteDaemon
 from .common.shell import Asked, Unavailable, answer
+from .common.terminal import show_table, working
 
 BAD = {"error", "reconnecting", "disconnected"}
 COLUMNS: tuple[str, ...] = ("name", "status", "transport", "target", "last_error")
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         say("no servers")
     else:
         rows = [[server.get(key, "") for key in columns] for server in servers]
-        say("\n".join(table((*columns[:-1], "error"), rows)))
+        show_table((*columns[:-1], "error"), rows)
     return 1 if any(server.get("status") in BAD for server in servers) else 0
 
 

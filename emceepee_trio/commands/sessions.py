@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from .common.options import add_url_option
-from .common.output import table
+from .common.terminal import lines_of
 from .status import tell
 
 
@@ -37,4 +37,4 @@ def _table(_: str, status: dict[str, Any]) -> str:
         for session in status["sessions"]
     ]
     titles = ("session", "principal", "client", "connected", "working", "questions")
-    return "\n".join(table(titles, rows))
+    return "\n".join(lines_of(titles, rows))

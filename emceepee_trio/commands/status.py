@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from ..model.wire import loads
 from .common.options import HOST, add_url_option, default_port
-from .common.output import complain, say, table
+from .common.output import complain, say
 from .common.remote import NoAnswer, RemoteDaemon, body_of
+from .common.terminal import lines_of
 
 T = TypeVar("T")
 
@@ -98,13 +99,13 @@ def _table(url: str, status: dict[str, Any]) -> str:
         lines.append("no sessions")
         if configured := status.get("servers"):  # an older daemon does not name them
             lines += ["", "Each session that comes has:"]
-            lines += table(
+            lines += lines_of(
                 ("server", "transport", "target", "note"),
                 [[s["name"], s["transport"], s["target"], _note(s)] for s in configured],
             )
         return "\n".join(lines)
     named = ("session", "principal", "client")
-    lines += table(
+    lines += lines_of(
         (*named, *ITEMS),
         [[s[key] for key in named] + [len(s[key]) for key in ITEMS] for s in sessions],
     )
@@ -115,5 +116,5 @@ def _table(url: str, status: dict[str, Any]) -> str:
             for item in s[part]
         ]
         if rows:
-            lines += ["", *table(("session", *columns), rows)]
+            lines += ["", *lines_of(("session", *columns), rows)]
     return "\n".join(lines)

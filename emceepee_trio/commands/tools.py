@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .common import shell
-from .common.output import complain, say, table, working
+from .common.output import complain, say
 from .common.shell import Asked, Unavailable, in_words, tools_of
+from .common.terminal import show_table, working
 
 WIDE = 100
 """Characters of a description in a table."""
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             for tool in each
         ]
         if rows:
-            say("\n".join(table((*takes, "description"), rows)))
+            show_table((*takes, "description"), rows)
         elif not errors:
             say("no tools")
     for name, error in errors:

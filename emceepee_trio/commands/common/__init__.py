@@ -1,6 +1,6 @@
 """What subcommands share.
 
 `configuration` where it comes from · `options` of several · `given` objects as people type them ·
-`output` what is said, and where · `remote` a daemon that runs, `own` a session where none does,
-`shell` either · `trying` servers.
+`output` what is said, and where, `terminal` to people · `remote` a daemon that runs, `own` a
+session where none does, `shell` either · `trying` servers.
 """

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import sys
-import threading
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 
 from ...model.text.show import escaped, in_ascii
 
@@ -76,99 +73,6 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)) for row in cells)
     return [line.rstrip() for line in lines]
-
-
-def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """For people in a terminal as wide as that is; for everybody else a line each.
-
-    Raises:
-        CannotWrite: it has not arrived.
-    """
-    if not is_terminal():
-        say("\n".join(table(titles, rows)))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for title in titles:
-        shown.add_column(title.capitalize(), overflow="fold")
-    for row in rows:
-        # Whatever stands in a cell is text, and neither markup nor for the terminal to obey.
-        shown.add_row(*(Text(escaped(str(cell)), _STYLES.get(str(cell), "")) for cell in row))
-    try:
-        Console(highlight=False).print(shown)
-    except OSError as error:
-        raise CannotWrite from error
-    flush()
-
-
-_STYLES = {
-    **dict.fromkeys(("new", "add", "change", "new file", "restore", "connected", "ok"), "green"),
-    **dict.fromkeys(("conflict", "warning", "reconnecting", "disabled"), "yellow"),
-    **dict.fromkeys(("left alone", "error", "broken"), "red"),
-    **dict.fromkeys(("same", "left out", "nothing", "idle"), "dim"),
-}
-"""Words that stand alone in a cell; what they say they also say without a colour."""
-
-
-@contextmanager
-def working(text: str) -> Generator[None]:
-    """Say on a terminal what is being done in the block, and for how long, if it takes a second."""
-    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        yield
-        return
-    done = threading.Event()
-    beside = threading.Thread(target=_tell_time, args=(escaped(text), done), daemon=True)
-    beside.start()
-    try:
-        yield
-    finally:
-        done.set()
-        beside.join()
-
-
-def _tell_time(text: str, done: threading.Event) -> None:
-    seconds, width = 0, 0
-    try:
-        while not done.wait(1):
-            seconds += 1
-            said = in_ascii(f"{text} ... {seconds} s")[: shutil.get_terminal_size().columns - 1]
-            # Not by way of the log, which has what is written to stderr, and writes lines.
-            os.write(2, f"\r{said.ljust(width)}".encode())
-            width = len(said)
-        if width:
-            os.write(2, f"\r{' ' * width}\r".encode())
-    except OSError:
-        pass  # there is nobody left to be told
-
-
-def is_terminal() -> bool:
-    """Whether a person sees it, and sees more than letters."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def say_marked(mark: str, line: str) -> None:
-    """A line that begins with *mark*, which a terminal may show in a colour.
-
-    Raises:
-        CannotWrite: it has not arrived.
-    """
-    style = _STYLES.get(mark)
-    if style is None or not is_terminal() or os.environ.get("NO_COLOR"):
-        say(line)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    text = Text(escaped(line))
-    text.stylize(style, 0, len(mark))
-    try:
-        Console(highlight=False, soft_wrap=True).print(text)
-    except OSError as error:
-        raise CannotWrite from error
 
 
 def flush() -> None:

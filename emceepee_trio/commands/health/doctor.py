@@ -12,7 +12,8 @@ import attrs
 
 from ...config import Config
 from ..common.options import add_state_option
-from ..common.output import say, say_marked, working
+from ..common.output import say
+from ..common.terminal import say_marked, working
 from ..home.places import Around
 from . import daemon, entries, machine, settings
 from .finding import Finding

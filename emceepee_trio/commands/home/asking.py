@@ -14,13 +14,11 @@ from .places import CLIENTS, Around
 
 
 def add_arguments(parser: argparse.ArgumentParser, does: str) -> None:
-    parser.add_argument(
-        "clients",
-        nargs="*",
-        metavar="CLIENT",
-        # Completed, but told by us: argparse would call every one of them wrong if one is.
-        help=f"{does}: {', '.join(CLIENTS)}",
+    clients = parser.add_argument(
+        "clients", nargs="*", metavar="CLIENT", help=f"{does}: {', '.join(CLIENTS)}"
     )
+    # No choices: with these, argparse wants one of them where there may be none.
+    clients.known = tuple(CLIENTS)  # type: ignore[attr-defined]  # see `completion`
     parser.add_argument("--all", action="store_true", help="every client that is installed here")
     parser.add_argument("--yes", "-y", action="store_true", help="do it without asking")
 

@@ -10,7 +10,8 @@ import attrs
 
 from ...config.ourselves import is_us
 from ..common.options import PORT
-from ..common.output import complain, say, show_table
+from ..common.output import complain, say
+from ..common.terminal import show_table
 from .asking import add_arguments as add_clients
 from .asking import agreed, chosen, shown
 from .backups import Backup, Backups, digest

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from ...config import Config, ConfigError, Server, default_path, load, parse
-from ..common.output import complain, say, show_table
+from ..common.output import complain, say
+from ..common.terminal import show_table
 from .asking import add_arguments as add_clients
 from .asking import agreed, chosen, listed, shown
 from .documents import Document, Unusable

@@ -15,7 +15,8 @@ import attrs
 from ...config import default_path
 from ...model.inherited import CERTIFICATES, PROXIES, REGISTRIES
 from ..common.options import HOST, PORT, Usage, default_port
-from ..common.output import complain, say, working
+from ..common.output import complain, say
+from ..common.terminal import working
 from ..home.asking import agreed, shown
 from ..home.entry import program, unit_path
 from .unit import NAME, SYSTEM, Unit

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..common.given import Given, read
 from ..common.options import Usage, add_url_option
-from ..common.output import complain, is_terminal, say, show_table
+from ..common.output import complain, say
+from ..common.terminal import is_terminal, show_table
 from .api import Api, NoAnswer, RefusedByDaemon, chosen
 from .asking import LeftOpen, ask, form, text, typed
 

@@ -6,7 +6,8 @@ import argparse
 import json
 
 from ..common.options import Usage, add_url_option
-from ..common.output import complain, say, show_table
+from ..common.output import complain, say
+from ..common.terminal import show_table
 from .api import Api, NoAnswer, RefusedByDaemon, chosen
 
 

@@ -167,6 +167,7 @@ def test_bash_completes_commands_and_options() -> None:
     assert completed("emceepee", "serve", "--log-format", "") == ["json", "text"]
     assert completed("emceepee", "serve", "--config", "") == []
     assert completed("emceepee", "completion", "z") == ["zsh"]
+    assert completed("emceepee", "connect", "co") == ["codex", "copilot"]
     assert completed("emceepee", "--") == ["--help", "--version"]
 
 
@@ -180,6 +181,8 @@ LINES: tuple[tuple[str, set[str], set[str]], ...] = (
     ("emceepee tools serve --", {"--json"}, {"--bind"}),
     ("emceepee completion ", {"bash", "fish", "zsh"}, {"script"}),
     ("emceepee check ", {"script"}, {"json"}),
+    ("emceepee connect c", {"cursor", "codex"}, {"zed"}),
+    ("emceepee install-service --", {"--user", "--remove"}, {"--json"}),
 )
 
 
