@@ -49,7 +49,8 @@ def _choices(parser: argparse.ArgumentParser) -> list[str]:
     positional = (action for action in parser._actions if not action.option_strings)
     known: list[str] = []
     for action in positional:
-        known += [str(choice) for choice in action.choices or getattr(action, KNOWN, ())]
+        known += map(str, action.choices or ())
+        known += getattr(action, KNOWN, ())
     return known
 
 

@@ -27,6 +27,7 @@ from mutants.backend import BACKEND
 from mutants.finding import FINDING
 from mutants.front import FRONT
 from mutants.gateway import GATEWAY
+from mutants.home import HOME
 from mutants.native import NATIVE
 from mutants.peers import PEERS
 from mutants.relay import RELAY
@@ -41,6 +42,7 @@ ALL = (
     *(*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE),
     *RELAY,
     *GATEWAY,
+    *HOME,
     *WATCHING,
 )
 

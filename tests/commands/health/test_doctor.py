@@ -105,7 +105,7 @@ def test_servers_are_tried(at_home: AtHome) -> None:
 
 @pytest.mark.parametrize(
     ("content", "mode", "state"),
-    [("secret\n", 0o600, "ok"), ("secret", 0o644, "broken"), ("two words", 0o600, "broken")],
+    [("secret\n", 0o600, "ok"), ("secret", 0o640, "broken"), ("two words", 0o600, "broken")],
 )
 def test_a_token_is_for_its_owner(at_home: AtHome, content: str, mode: int, state: str) -> None:
     path = at_home.state / "emceepee/token"

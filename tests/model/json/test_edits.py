@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from emceepee_trio.model.json import jsonc
 from emceepee_trio.model.json.edits import NoObject, put, take
+from written import NAMES, written
 
 NEW = {"command": "x", "args": ["a"]}
 SAID = '{"command": "x", "args": ["a"]}'
@@ -71,27 +71,6 @@ def test_a_comment_that_ends_with_its_line_takes_nothing_in() -> None:
 def test_of_a_name_that_stands_twice_the_last_is_meant() -> None:
     after = put('{"s": {"new": 1, "new": 2}}', ["s"], "new", 3)
     assert after == '{"s": {"new": 1, "new": 3}}'
-
-
-BLANK = st.sampled_from(["", " ", "\n", "\n  ", "\t", "/* c, } */", " // l }\n", "\r\n"])
-NAMES = st.sampled_from(["a", "s", "new", 'q"}', "ü", "//"])
-LEAVES = st.one_of(
-    st.sampled_from(["1", "true", "null", '"x"', '"// no"', '"\\\\"', '"{,"', "[]", "[1, {}]"])
-)
-
-
-@st.composite
-def written(draw: st.DrawFn, depth: int = 3) -> str:
-    """An object as somebody may have written it."""
-    if depth == 0 or draw(st.integers(0, 3)) == 0:
-        return draw(LEAVES)
-    names = draw(st.lists(NAMES, unique=True, max_size=3))
-    members = [
-        f"{draw(BLANK)}{json.dumps(name)}{draw(BLANK)}:{draw(BLANK)}{draw(written(depth - 1))}"
-        for name in names
-    ]
-    comma = draw(st.sampled_from(["", ","])) if members else ""
-    return "{" + f"{draw(BLANK)},".join(members) + draw(BLANK) + comma + draw(BLANK) + "}"
 
 
 @given(written(), st.lists(NAMES, max_size=2), NAMES)
