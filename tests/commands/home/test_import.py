@@ -82,6 +82,7 @@ def test_what_a_program_fills_in_itself_is_left_to_it(at_home: AtHome) -> None:
     at_home.run("import", "--all", "--yes")
     (server,) = load(at_home.config).config.servers
     assert server.args == tuple(args)
+    assert not server.disabled
 
 
 def test_secrets_that_stand_there_are_told_by_name_and_kept_for_the_owner(at_home: AtHome) -> None:
