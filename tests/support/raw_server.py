@@ -287,6 +287,12 @@ def trigger_elicitation_request(call: Call) -> object:
 
 
 @tool
+def ask(call: Call) -> object:
+    """Asks with these ``params``; the answer as JSON text."""
+    return text(json.dumps(call.ask(("elicitation/create", call.arguments["params"]))[0]))
+
+
+@tool
 def large_question(call: Call) -> object:
     """Asks for a name with a message of ``size`` characters; the answer as JSON text."""
     asked = {**NAME_FORM, "message": "?" * call.arguments["size"]}
