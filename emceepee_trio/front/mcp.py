@@ -62,7 +62,7 @@ from .lists import (
     list_templates,
     read_resource,
 )
-from .log_messages import LogMessages
+from .log_messages import LogMessages, heard_meanwhile
 from .news import Following, Send
 from .progress import Report
 from .sdk import raw_notify
@@ -279,7 +279,7 @@ class Front:
         back = self.backchannel
         if asked.is_modern:
             try:
-                return await work()
+                return await heard_meanwhile(self, asked, work)
             except InputRequired as asks:
                 return asks.result
         if back is None or not (back.capabilities or back.is_alone):

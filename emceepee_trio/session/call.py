@@ -91,6 +91,8 @@ class Call:
     """Requests that wait for this call and want to hear of its progress."""
     questions: list[Question] = attrs.field(factory=list, init=False)
     """Those that it may be waiting for."""
+    refusal: Exception | None = attrs.field(default=None, init=False)
+    """The error that its server answered, as that came, where it is shown so."""
     lapsed: Lapsed | None = attrs.field(default=None, init=False)
     """The last of them that nobody has answered in time."""
     news: Bell = attrs.field(factory=Bell, init=False)

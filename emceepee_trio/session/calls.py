@@ -181,10 +181,15 @@ class Calls:
             return call.task
         return call.slot.peek()
 
-    async def complete(self, call: Call, why: str = "its script has ended") -> Result:
+    async def complete(
+        self,
+        call: Call,
+        why: str = "its script has ended",
+        stays: Callable[[], bool] = lambda: False,
+    ) -> Result:
         """What a script does: the result, however long it takes. The call becomes no task.
 
-        *why* it ends with who waits.
+        *why* it ends with who waits, unless it *stays*.
 
         Raises:
             ToolError: the call failed.
@@ -192,7 +197,8 @@ class Calls:
         try:
             await call.slot.wait()
         except trio.Cancelled:
-            self.abandon(call, why)
+            if not stays():
+                self.abandon(call, why)
             raise
         return call.slot.peek()
 

@@ -107,15 +107,21 @@ async def codemode_execute(request: Request, asked: CodemodeExecute) -> Reply:
     if ends and timeout_ms == 0:
         raise InvalidArguments("codemode_execute: timeout_ms 0 leaves no time before the end")
     running = _Running(request, asked.code, timeout_ms)
-    call = session.calls.begin(
-        OUR_NAME,
-        "codemode_execute",
-        attrs.asdict(asked, filter=lambda _, value: value is not None),
-        running.send,
-        patience=wait_ms / SECOND,
-        ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / SECOND,
-        hard_timeout=timeout_ms / SECOND if ends else math.inf,
-        overdue=running.overdue,
+    name, args = "codemode_execute", attrs.asdict(asked, filter=lambda _, value: value is not None)
+    call = await request.call(
+        (name, OUR_NAME, name),
+        args,
+        lambda: session.calls.begin(
+            OUR_NAME,
+            name,
+            args,
+            running.send,
+            patience=wait_ms / SECOND,
+            ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / SECOND,
+            hard_timeout=timeout_ms / SECOND if ends else math.inf,
+            overdue=running.overdue,
+        ),
+        joins=True,
     )
     if request.on_progress is not None:
         call.listeners.append(request.on_progress)
@@ -126,7 +132,9 @@ async def codemode_execute(request: Request, asked: CodemodeExecute) -> Reply:
     patience = math.inf if ends and wait_ms == timeout_ms else wait_ms / SECOND
     try:
         with request.waiting(call):
-            outcome = await session.calls.wait(call, patience, request.move_on_after)
+            outcome = await session.calls.wait(
+                call, patience, request.move_on_after, lambda: request.stays
+            )
     finally:
         call.listeners.clear()
     if isinstance(outcome, Task):

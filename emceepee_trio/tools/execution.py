@@ -28,7 +28,6 @@ from ..model.json.problems import did_you_mean
 from ..model.protocol.eras import params_for
 from ..model.wire import dumps
 from ..session.call import Call, Result, Task
-from ..session.reissues import see_losses
 from .common.asking import as_tool_error, asks, is_asked
 from .common.deliveries import references
 from .common.pages import with_pages
@@ -91,26 +90,23 @@ async def execute(
     wait_ms = min(timeout_ms, request.answer_ms)
     hard_ms = backend.server.call_timeout_ms
     what = ("call_read" if only_reads else "execute_tool", asked.server, asked.tool)
-    joins = request.may_resend and backend.server.reissue == "join" and limits.reissue_ms > 0
-    joined = await session.reissues.join(what, asked.args) if joins else None
-    call = joined or session.calls.begin(
-        asked.server,
-        asked.tool,
+    call = await request.call(
+        what,
         asked.args,
-        _Sending(request, backend, only_reads).send,
-        patience=wait_ms / 1000,
-        ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / 1000,
-        hard_timeout=math.inf if hard_ms is None else hard_ms / 1000,
-        within=request.within,
+        lambda: session.calls.begin(
+            asked.server,
+            asked.tool,
+            asked.args,
+            _Sending(request, backend, only_reads).send,
+            patience=wait_ms / 1000,
+            ttl=min(max(ttl_ms, MIN_TASK_TTL_MS), MAX_TASK_TTL_MS) / 1000,
+            hard_timeout=math.inf if hard_ms is None else hard_ms / 1000,
+            within=request.within,
+        ),
+        joins=backend.server.reissue == "join",
     )
     if request.within is not None:
         return Reply(await session.calls.complete(call))
-    if joins:
-        waiting = session.reissues.begin(what, call)
-        request.on_end = lambda is_written: session.reissues.end(waiting, is_written=is_written)
-    if joined is not None:
-        # Its outcome may be here already, and this stream be lost as well.
-        await see_losses()
     if request.on_progress is not None:
         call.listeners.append(request.on_progress)
     if timeout_ms == 0:
@@ -121,7 +117,7 @@ async def execute(
     try:
         with request.waiting(call):
             outcome = await session.calls.wait(
-                call, wait_ms / 1000, request.move_on_after, lambda: joins and request.is_cut_off
+                call, wait_ms / 1000, request.move_on_after, lambda: request.stays
             )
     finally:
         call.listeners.clear()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from asgi_client import MODERN, Client, Exchange
+from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
+from emceepee_trio.config import Config, Server
 from emceepee_trio.front.log_messages import BACKLOG, LogMessages
 from emceepee_trio.session.buffers import Buffers, LogEntry
 from emceepee_trio.session.session import Session
+from fake_backends import raw
 
 
 def the_session(world: World) -> Session:
@@ -47,6 +50,37 @@ async def test_nothing_is_sent_unasked_and_then_what_is_bad_enough() -> None:
                 {"level": "alert", "logger": "files/disk", "data": {"deep": [None]}},
                 {"level": "debug", "logger": "files", "data": "second level"},
             ]
+
+
+LEVEL = {f"{META}logLevel": "warning"}
+
+
+@pytest.mark.parametrize("its_era", ["handshake", "modern"])
+@pytest.mark.parametrize("name", ["execute_tool", "raw__log_many"])
+async def test_a_request_of_the_modern_era_hears_what_is_logged_for_it(
+    its_era: str, name: str
+) -> None:
+    flags = ("--discover", "modern") if its_era == "modern" else ()
+    server = Server(name="raw", **raw(*flags))
+    with trio.fail_after(60):
+        async with open_world(Config(servers=(server,))) as world:
+            client = world.client()
+            query = "view=native" if "__" in name else ""
+
+            async def heard(level: str, meta: Json) -> list[Json]:
+                args: Json = {"level": level, "n": 2}
+                if name == "execute_tool":
+                    args = {"server": "raw", "tool": "log_many", "args": args}
+                params: Json = {"name": name, "arguments": args}
+                call = client.modern("tools/call", query, meta=meta, **params)
+                return (await call.complete()).messages[:-1]
+
+            said = [each["params"] for each in await heard("error", LEVEL)]
+            assert said == [
+                {"level": "error", "logger": "raw/raw", "data": {"n": n}} for n in (0, 1)
+            ]
+            assert await heard("info", LEVEL) == []
+            assert await heard("error", {}) == []
 
 
 async def test_output_of_processes_is_not_a_log_message_and_an_unknown_level_is_info() -> None:

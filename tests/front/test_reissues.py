@@ -22,10 +22,17 @@ class There:
     client: Client
     journal: Journal
     folder: Path
+    way: str = "tool"
 
     def ask(self, name: str = "go", **more: Any) -> Exchange:
         """A call that is answered once there is a file of that name."""
         args: Any = {"file": str(self.folder / name)} | more
+        match self.way:
+            case "as it is":
+                return self.client.modern("tools/call", name="slow", arguments=args)
+            case "script":
+                code = f"await call_tool('raw', 'slow', {args!r})"
+                return self.client.modern_tool("codemode_execute", code=code)
         return self.client.modern_tool("execute_tool", server="raw", tool="slow", args=args)
 
     async def started(self, count: int) -> None:
@@ -35,7 +42,7 @@ class There:
         """It is answered."""
         await trio.Path(self.folder / name).touch()
         answer = (await exchange.complete()).messages[-1]
-        assert answer["result"]["content"][0]["text"] == "the file is there"
+        assert "the file is there" in answer["result"]["content"][0]["text"]
 
     @property
     def runs(self) -> int:
@@ -43,17 +50,29 @@ class There:
 
 
 @asynccontextmanager
-async def opened(folder: Path, *, reissue_ms: int = 60_000, **entry: Any) -> AsyncGenerator[There]:
+async def opened(
+    folder: Path, way: str = "tool", *, era: str = "", reissue_ms: int = 60_000, **entry: Any
+) -> AsyncGenerator[There]:
     journal = Journal(folder / "journal")
-    server = Server(name="raw", **raw(*journal.flags), **entry)
+    flags = ("--discover", "modern") if era == "modern" else ()
+    server = Server(name="raw", **raw(*journal.flags, *flags), **entry)
     config = Config(servers=(server,), limits=Limits(reissue_ms=reissue_ms))
     with trio.fail_after(60):
         async with open_world(config) as world:
-            yield There(world.client(), journal, folder)
+            there = There(world.client(), journal, folder, way)
+            if way == "as it is":
+                there.client.path = "/servers/raw/mcp"
+            yield there
 
 
-async def test_a_call_that_is_sent_again_joins_the_first(tmp_path: Path) -> None:
-    async with opened(tmp_path) as there:
+WAYS = [("tool", ""), ("as it is", ""), ("as it is", "modern"), ("script", "")]
+
+
+@pytest.mark.parametrize(("way", "era"), WAYS)
+async def test_a_call_that_is_sent_again_joins_the_first(
+    tmp_path: Path, way: str, era: str
+) -> None:
+    async with opened(tmp_path, way, era=era) as there:
         for cuts in range(1, 4):
             lost = there.ask()
             await there.started(1)
@@ -68,8 +87,9 @@ async def test_a_call_that_is_sent_again_joins_the_first(tmp_path: Path) -> None
         assert there.runs == 2
 
 
-async def test_what_has_come_meanwhile_is_kept(tmp_path: Path) -> None:
-    async with opened(tmp_path) as there:
+@pytest.mark.parametrize(("way", "era"), WAYS)
+async def test_what_has_come_meanwhile_is_kept(tmp_path: Path, way: str, era: str) -> None:
+    async with opened(tmp_path, way, era=era) as there:
         lost = there.ask()
         await there.started(1)
         lost.drop()
@@ -107,8 +127,9 @@ async def test_another_call_is_another(tmp_path: Path) -> None:
         assert there.runs == 4
 
 
-async def test_who_does_not_come_again_has_cancelled_it(tmp_path: Path) -> None:
-    async with opened(tmp_path, reissue_ms=200) as there:
+@pytest.mark.parametrize(("way", "era"), WAYS)
+async def test_who_does_not_come_again_has_cancelled_it(tmp_path: Path, way: str, era: str) -> None:
+    async with opened(tmp_path, way, era=era, reissue_ms=200) as there:
         lost = there.ask()
         await there.started(1)
         lost.drop()

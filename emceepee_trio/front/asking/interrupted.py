@@ -340,6 +340,7 @@ class Interrupted(Generic[T]):
         self.request.on_progress = self._heard
         if request is not self.request:
             request.ignored = self.request.ignored
+            request.goes_on_with(self.request)
             request.can_go_on(self.request.give_up)
         self._patience.go_on()
         for put in self._put.values():

@@ -25,6 +25,7 @@ from ...model.json.schema import json_schema
 from ...model.json.strict import structure
 from ...session.call import Call
 from ...session.manager import SessionManager
+from ...session.reissues import What, see_losses
 from ...session.relay import Offer
 from ...session.session import Session
 from ...waits.patience import Patience
@@ -73,6 +74,8 @@ class Request:
     ignored: list[Problem] = attrs.field(factory=list, init=False)
     """Arguments that nobody knows; the answer says that they meant nothing."""
     _backend: Backend | None = attrs.field(default=None, init=False)
+    _joins: bool = attrs.field(default=False, init=False)
+    """The call that it waits for is joined by the request that repeats it."""
     _promote: Callable[[], None] | None = attrs.field(default=None, init=False)
 
     def waits_for(self, backend: Backend) -> None:
@@ -81,15 +84,50 @@ class Request:
         if self.on_progress is not None and backend.idle_since is not None:
             self.on_progress({"progress": LEAST, "message": self.missing()})
 
+    @property
+    def server(self) -> str | None:
+        """The one that it waits for."""
+        return None if self._backend is None else self._backend.server.name
+
     def missing(self) -> str | None:
         """What to say of a server that is waited for, as long as it is not connected."""
         return self._backend.unstarted if self._backend is not None else None
+
+    def goes_on_with(self, other: Request) -> None:
+        """It repeats that one, whose work goes on."""
+        self._backend = other._backend
 
     def can_go_on(self, promote: Callable[[], None]) -> None:
         """A handler's work does not need the request: what to do if the client stops waiting."""
         self._promote = promote
         if self.gave_up:
             promote()
+
+    async def call(
+        self, what: What, args: object, begin: Callable[[], Call], *, joins: bool
+    ) -> Call:
+        """What it waits for: that call, or the one of the request which it repeats.
+
+        Raises:
+            ToolError: it cannot be made.
+        """
+        reissues = self.session.reissues
+        joins = joins and self.may_resend and reissues.keep_ms > 0
+        joined = await reissues.join(what, args) if joins else None
+        call = joined or begin()
+        if joins:
+            self._joins = True
+            asked = reissues.begin(what, call)
+            self.on_end = lambda is_written: reissues.end(asked, is_written=is_written)
+        if joined is not None:
+            # Its outcome may be here already, and this stream be lost as well.
+            await see_losses()
+        return call
+
+    @property
+    def stays(self) -> bool:
+        """Whether its call does, if nobody waits for that any more."""
+        return self._joins and self.is_cut_off
 
     def waiting(self, call: Call) -> AbstractContextManager[object]:
         """Entered while it waits for that call."""

@@ -6,7 +6,7 @@ from . import mutant
 
 _ONE = "front/test_one_server.py::"
 _TASKS = "front/test_tasks.py::"
-_FACE = "front/faces/one_server.py"
+_FACE = "front/faces/exchange.py"
 _OF_TASKS = "front/tasks.py"
 
 GATEWAY = (
@@ -47,8 +47,8 @@ GATEWAY = (
     ),
     mutant(
         "a modern client hears what no request of it wants logged",
-        _FACE,
-        "at_least(level)(entry.level)",
+        "front/log_messages.py",
+        "at_least(str(level))(entry.level)",
         "True",
         f"{_ONE}test_a_modern_client_hears_of_what_it_asked_for",
     ),

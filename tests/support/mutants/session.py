@@ -144,6 +144,20 @@ SESSION = (
         f"{_REISSUES}test_a_call_that_is_sent_again_joins_the_first",
     ),
     mutant(
+        "a call of one server as it is ends with its stream",
+        "front/faces/exchange.py",
+        "calls.complete(call, why, lambda: request.stays)",
+        "calls.complete(call, why)",
+        f"{_REISSUES}test_what_has_come_meanwhile_is_kept",
+    ),
+    mutant(
+        "a script that is sent again runs again",
+        "tools/code.py",
+        "        joins=True,\n",
+        "        joins=False,\n",
+        f"{_REISSUES}test_a_call_that_is_sent_again_joins_the_first",
+    ),
+    mutant(
         "a call joins one that was answered",
         "session/reissues.py",
         "        if is_written or self.nursery.cancel_scope.cancel_called:\n",
