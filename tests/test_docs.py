@@ -28,7 +28,8 @@ from pages import Block, Command
 
 pytestmark = pytest.mark.once
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 GENERATE = runpy.run_path(str(DOCS / "generate.py"))
 
 FOREIGN = """
@@ -158,3 +159,15 @@ def test_a_command_in_a_sentence_has_only_options_that_there_are() -> None:
 def _options(parser: Any) -> Iterator[str]:
     for action in parser._actions:
         yield from action.option_strings
+
+
+def test_a_file_that_is_named_is_there() -> None:
+    folders = [ROOT, ROOT / "emceepee_trio", ROOT / "tests", ROOT / "docs"]
+    named = re.compile(r"``([\w.-]+(?:/[\w.-]+)+\.(?:py|rst|json|js|css|svg|service))``")
+    missing = [
+        (str(page.relative_to(ROOT)), name)
+        for page in pages.PAGES
+        for name in named.findall(page.read_text("utf-8"))
+        if not any((folder / name).exists() for folder in folders)
+    ]
+    assert not missing
