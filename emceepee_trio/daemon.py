@@ -29,6 +29,7 @@ from .model.wire import timestamp
 from .serving.binds import Bind, Bound, listening
 from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
+from .telemetry.export import open_telemetry
 from .waits.watchdog import slow_steps
 from .web.app import App, pages
 from .web.metrics.scrape import Metrics
@@ -95,7 +96,10 @@ async def open_daemon(
         def said() -> dict[str, Any]:
             return {**about, "ready": is_ready(), "slow_steps": slow.to_json()}
 
-        async with open_sessions(config, state, is_local=_are_local(sockets)) as manager:
+        async with (
+            open_telemetry(config.telemetry) as tracing,
+            open_sessions(config, state, is_local=_are_local(sockets), tracing=tracing) as manager,
+        ):
             endpoint = McpEndpoint(manager, config, FACES)
             metrics = Metrics(manager, slow, endpoint.listening)
             app = App(

@@ -89,13 +89,13 @@ from emceepee_trio.session import buffers, questions, timers
 from emceepee_trio.session.events import TRIGGERS
 from emceepee_trio.session.reissues import Reissues
 from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
+from emceepee_trio.telemetry.labels import OTHER, SHARE, Labels
 from emceepee_trio.tools import code
 from emceepee_trio.tools.common import asking, following, listing, pages
 from emceepee_trio.tools.common.registry import STRANGERS
 from emceepee_trio.tools.instructions import TOOLS, instructions
 from emceepee_trio.tools.results import grep, preview, reading
 from emceepee_trio.web import logins, token_file
-from emceepee_trio.web.metrics.labels import OTHER, SHARE, Labels
 from emceepee_trio.web.page import forms as page_forms
 from emceepee_trio.web.page import now
 from emceepee_trio.web.page.common import live

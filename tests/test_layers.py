@@ -27,6 +27,7 @@ LAYERS = (
     ("codemode",),
     ("session",),
     ("backend", "serving"),
+    ("telemetry",),
     ("waits",),
     ("model",),
 )
@@ -41,6 +42,7 @@ SHARED = {
     "config": {"", "errors", "model", "sources"},
     "logs": {"", "errors", "config", "model"},
     "journal": {"", "logs", "model"},
+    "tracing": {"", "model"},
 }
 
 # A program of its own, started by one module, as any other server would be.

@@ -29,6 +29,7 @@ from emceepee_trio.config.settings import (
     PageSettings,
     RelaySettings,
     ResultSettings,
+    Telemetry,
     Token,
 )
 from emceepee_trio.model.json.fields import fields_of
@@ -58,6 +59,7 @@ _SECTIONS: tuple[tuple[str, str, type], ...] = (
     ("native", "native.", NativeSettings),
     ("relay", "relay.", RelaySettings),
     ("page", "page.", PageSettings),
+    ("telemetry", "telemetry.", Telemetry),
     ("health", "health.", Health),
     ("codemode", "codemode.", Codemode),
     ("http", "http.", Http),

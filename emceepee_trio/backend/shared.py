@@ -14,6 +14,7 @@ import attrs
 from ..config.bounds import MAX_CHILDREN
 from ..errors import LimitReached
 from ..journal import Journal
+from ..tracing import Tracing
 from .catalogue.memory import Memory
 from .children.files import most_children
 from .children.reaper import Reaper
@@ -39,6 +40,8 @@ class Shared:
     starts: Starts = attrs.field(factory=Starts)
     journal: Journal = attrs.field(factory=Journal)
     """Where they note what happens; without a reader, that is nowhere."""
+    tracing: Tracing | None = None
+    """Who traces requests, if somebody does."""
     most_children: int = attrs.field(factory=most_children)
     children: int = attrs.field(default=0, init=False)
     """Those that are ending, too."""

@@ -33,6 +33,7 @@ from .settings import (
     NativeSettings,
     PageSettings,
     ResultSettings,
+    Telemetry,
     with_defaults,
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "ResultSettings",
     "Retry",
     "Server",
+    "Telemetry",
     "bounds",
     "default_path",
     "file_schema",

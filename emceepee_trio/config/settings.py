@@ -332,6 +332,25 @@ class PageSettings:
     ] = True
 
 
+@frozen
+class Telemetry:
+    """What a collector of OpenTelemetry is sent (OTLP over HTTP); see :doc:`/howto/observability`.
+
+    Read at the start only.
+    """
+
+    traces: Annotated[bool, Doc("A span for each request, of clients and to servers.")] = False
+    metrics: Annotated[bool, Doc("How long those requests take.")] = False
+    endpoint: Annotated[
+        str | None,
+        Pattern(r"https?://\S+", "a URL such as http://127.0.0.1:4318"),
+        Doc(
+            "Its base URL, in place of ``OTEL_EXPORTER_OTLP_ENDPOINT``; everything else is said by "
+            "the ``OTEL_…`` variables."
+        ),
+    ] = None
+
+
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]
 
 
@@ -381,6 +400,7 @@ class Config:
     results: ResultSettings = attrs.field(factory=ResultSettings)
     relay: RelaySettings = attrs.field(factory=RelaySettings)
     native: NativeSettings = attrs.field(factory=NativeSettings)
+    telemetry: Telemetry = attrs.field(factory=Telemetry)
     page: PageSettings = attrs.field(factory=PageSettings)
 
     def problems(self) -> Iterator[Problem]:

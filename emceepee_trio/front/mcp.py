@@ -12,7 +12,8 @@ merely stopped waiting shall find its result later.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +48,7 @@ from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.common.clients import STRANGER, KnownClient, known
 from ..tools.common.registry import Request
+from ..tracing import UNTRACED, Answered, TracedRequest
 from ..waits.firewall import Firewall, begin_lasting
 from . import tasks
 from .asking.backchannel import Backchannel, Dialog
@@ -109,6 +111,8 @@ class Front:
     """What is known of the program that speaks on this connection."""
     backchannel: Backchannel | None = attrs.field(default=None, init=False)
     """The way to ask it something, where it may initialize."""
+    transport: str = attrs.field(default="tcp", init=False)
+    """For who traces: ``pipe`` where it is no connection of HTTP."""
     may_resend: bool = attrs.field(default=False, init=False)
     """A request that is cut off may only have lost its stream."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
@@ -182,40 +186,57 @@ class Front:
         # A transport that shows nothing (an in-memory one) has no cancellations to explain.
         entry = self._in_flight.setdefault(key, self._new_entry())
         fields = {"session": self.session.id, "method": context.method}
+        asked = Incoming(
+            context.request_id,
+            context.method,
+            context.params or {},
+            context.protocol_version,
+            partial(
+                context.session.send_progress_notification,
+                related_request_id=context.request_id,  # type: ignore[arg-type]  # also integers
+            ),
+            entry,
+        )
         try:
-            with Firewall("request_crashed", None, EXPECTED, fields=fields) as wall:
-                if context.method not in GREETINGS:
-                    report = partial(
-                        context.session.send_progress_notification,
-                        related_request_id=context.request_id,  # type: ignore[arg-type]  # also integers
-                    )
-                    asked = Incoming(
-                        context.request_id,
-                        context.method,
-                        context.params or {},
-                        context.protocol_version,
-                        report,
-                        entry,
-                    )
-                    if not (asked.is_modern or self.version):
-                        raise MCPError(code=INVALID_PARAMS, message="initialize first")
-                    answered = await self._answered(asked)
-                    return await call_next(context) if answered is None else answered
-                if context.method == "initialize":
-                    self.remember_client((context.params or {}).get("clientInfo"))
-                self.capabilities = _capabilities(context.params or {})
-                said = dump_of(await call_next(context))
-                result = await self.face.greet(self, said, context.protocol_version)
-                is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
-                can = tasks.offered(result.get("capabilities", {}), is_modern=is_modern)
-                result = {**result, "capabilities": can}
-                if not is_modern:
-                    self.version = said.get("protocolVersion", context.protocol_version)
+            with (
+                Firewall("request_crashed", None, EXPECTED, fields=fields) as wall,
+                self._traced(asked.id, asked.method, asked.params, asked.version) as told,
+            ):
+                result = await self._result(asked, partial(call_next, context))
+                told(result)
                 return result
         finally:
             if self._in_flight.get(key) is entry:
                 del self._in_flight[key]
         raise self.bug(wall)
+
+    async def _result(
+        self, asked: Incoming, by_the_sdk: Callable[[], Awaitable[HandlerResult]]
+    ) -> HandlerResult:
+        if asked.method not in GREETINGS:
+            if not (asked.is_modern or self.version):
+                raise MCPError(code=INVALID_PARAMS, message="initialize first")
+            answered = await self._answered(asked)
+            return await by_the_sdk() if answered is None else answered
+        if asked.method == "initialize":
+            self.remember_client(asked.params.get("clientInfo"))
+        self.capabilities = _capabilities(asked.params)
+        said = dump_of(await by_the_sdk())
+        result = await self.face.greet(self, said, asked.version)
+        can = tasks.offered(result.get("capabilities", {}), is_modern=asked.is_modern)
+        if not asked.is_modern:
+            self.version = said.get("protocolVersion", asked.version)
+        return {**result, "capabilities": can}
+
+    def _traced(
+        self, request_id: RequestId, method: str, params: Mapping[str, Any], version: str
+    ) -> AbstractContextManager[Answered]:
+        """Around what answers a request, for somebody who wants to know of it."""
+        tracing = self.session.shared.tracing
+        if tracing is None:
+            return UNTRACED
+        asked = TracedRequest(method, params, request_id, version, self.transport, self.session.id)
+        return tracing.answering(asked)
 
     def at_once(self, message: JSONRPCRequest, version: str) -> str | None:
         """The answer, as it goes out, to what nobody has to think about. Of the handshake era."""
@@ -223,7 +244,10 @@ class Front:
             return None
         is_ping = message.method == "ping"
         result = "{}" if is_ping else self.face.at_once(message.method, version)
-        return None if result is None else spelled_answer(message.id, result)
+        if result is None:
+            return None
+        with self._traced(message.id, message.method, {}, version):
+            return spelled_answer(message.id, result)
 
     async def call(
         self,
@@ -244,12 +268,15 @@ class Front:
             scope.cancel("not wanted any more")
         fields = {"session": self.session.id, "method": message.method}
         try:
-            with Firewall("request_crashed", None, (MCPError,), fields=fields) as wall:
-                asked = Incoming(
-                    message.id, message.method, message.params or {}, version, report, entry
-                )
+            params = message.params or {}
+            with (
+                Firewall("request_crashed", None, (MCPError,), fields=fields) as wall,
+                self._traced(message.id, message.method, params, version) as told,
+            ):
+                asked = Incoming(message.id, message.method, params, version, report, entry)
                 result = await self._answered(asked)
                 assert result is not None  # tools/call is every face's own
+                told(result)
                 return JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
         except MCPError as error:
             return JSONRPCError(jsonrpc="2.0", id=message.id, error=error.error)

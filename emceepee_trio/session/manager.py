@@ -27,6 +27,7 @@ from ..journal import Journal, Reader
 from ..logs import facts as log_reader
 from ..model.facts import SessionEnded, SessionOpened
 from ..model.ids import Ids
+from ..tracing import Tracing
 from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
 from .kept import ResultFolders
@@ -161,6 +162,8 @@ class SessionManager:
         on_demand: bool,
     ) -> None:
         session = None
+        if self._shared.tracing is not None:
+            self._shared.tracing.apart()
         try:
             if self._closed:
                 return
@@ -361,7 +364,11 @@ async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
 
 @asynccontextmanager
 async def open_sessions(
-    config: Config, state: Path | None = None, *, is_local: bool = False
+    config: Config,
+    state: Path | None = None,
+    *,
+    is_local: bool = False,
+    tracing: Tracing | None = None,
 ) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs.
 
@@ -378,7 +385,11 @@ async def open_sessions(
         starts = Starts(config.limits.starting or cores())
         journal = Journal()
         journal.add(Reader("log", log_reader.tell, log_reader.LINES))
-        shared = Shared(reaper, memory=memory, tokens=tokens, starts=starts, journal=journal)
+        if tracing is not None:
+            journal.add(Reader("traces", tracing.read, tracing.kinds))
+        shared = Shared(
+            reaper, memory=memory, tokens=tokens, starts=starts, journal=journal, tracing=tracing
+        )
         manager = SessionManager(config, Registry(config), nursery, shared, folders)
         yield manager
         sessions = manager.sessions()

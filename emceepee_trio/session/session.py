@@ -227,6 +227,8 @@ class Session:
         return Firewall(event, failed, fields={"session": self.id, "server": server})
 
     async def _run(self, backend: Backend) -> None:
+        if self.shared.tracing is not None:
+            self.shared.tracing.apart()
         try:
             await backend.run()
         finally:

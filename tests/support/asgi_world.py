@@ -27,6 +27,7 @@ from emceepee_trio.session import questions, results
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.tools.common import search
 from emceepee_trio.tools.results import preview, reading
+from emceepee_trio.tracing import Tracing
 from emceepee_trio.waits import disk, matching
 from emceepee_trio.waits.slot import Slot
 
@@ -88,11 +89,13 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(config: Config | None = None, guard: float = GUARD) -> AsyncGenerator[World]:
+async def open_world(
+    config: Config | None = None, guard: float = GUARD, tracing: Tracing | None = None
+) -> AsyncGenerator[World]:
     """An endpoint and its sessions; leaving it drops every connection."""
     config = config or Config()
     with trio.fail_after(guard):
-        async with _open_world(config) as world:
+        async with _open_world(config, tracing) as world:
             yield world
 
 
@@ -127,15 +130,15 @@ def threads_hold_the_clock() -> Generator[None]:
 
 
 @asynccontextmanager
-async def _open_world(config: Config) -> AsyncGenerator[World]:
+async def _open_world(config: Config, tracing: Tracing | None) -> AsyncGenerator[World]:
     with threads_hold_the_clock():
-        async with _opened(config) as world:
+        async with _opened(config, tracing) as world:
             yield world
 
 
 @asynccontextmanager
-async def _opened(config: Config) -> AsyncGenerator[World]:
-    async with open_sessions(config) as manager, trio.open_nursery() as nursery:
+async def _opened(config: Config, tracing: Tracing | None) -> AsyncGenerator[World]:
+    async with open_sessions(config, tracing=tracing) as manager, trio.open_nursery() as nursery:
         endpoint = McpEndpoint(manager, config, FACES)
         world = World(endpoint, manager, nursery)
         mcp_server().add_request_handler("test/speak", _Speak, world._speak)

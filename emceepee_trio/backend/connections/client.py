@@ -41,6 +41,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from ...tracing import TracedRequest, Tracing
 from ..http.posts import OnStream, Post, as_post
 from ..http.transport import HttpTransport
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, asked_as, working_for
@@ -108,6 +109,7 @@ class Client:
     negotiated: Negotiated
     witness: Witness
     http: HttpTransport | None = None
+    tracing: Tracing | None = None
     log_level: str = DEFAULT_LOG_LEVEL
     on_answer: Callable[[], None] | None = attrs.field(default=None, init=False)
     """Told of every result."""
@@ -149,7 +151,7 @@ class Client:
             MCPError: the backend's error, as it came, or that the connection is gone.
         """
         exchange = partial(
-            self._exchange,
+            self._exchange if self.tracing is None else self._traced,
             method,
             on_progress=on_progress,
             tool=tool,
@@ -189,6 +191,24 @@ class Client:
         finally:
             self.callbacks.progress.pop(token, None)
 
+    async def _traced(self, method: str, params: Params | None, **how: Any) -> dict[str, Any]:
+        """The same, for somebody who wants to know of it."""
+        assert self.tracing is not None
+        request_id, server = next(self._ids), None if self.http is None else self.http.server
+        asked = TracedRequest(
+            method,
+            params or {},
+            request_id,
+            self.negotiated.protocol_version,
+            "pipe" if server is None else "tcp",
+            server=self.callbacks.server,
+            url=None if server is None else server.url,
+        )
+        with self.tracing.asking(asked, working_for.get()) as sent:
+            result = await self._exchange(method, sent.params, request_id=request_id, **how)
+            sent.answered(result)
+            return result
+
     async def _exchange(
         self,
         method: str,
@@ -198,8 +218,10 @@ class Client:
         tool: Params | None,
         capabilities: Params | None,
         on_stream: OnStream | None,
+        request_id: int | None = None,
     ) -> dict[str, Any]:
-        request_id = next(self._ids)
+        if request_id is None:
+            request_id = next(self._ids)
         body, options = self._envelope(method, dict(params or {}), tool, capabilities)
         options["request_id"] = request_id
         if on_progress is not None:

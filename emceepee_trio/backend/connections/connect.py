@@ -30,6 +30,7 @@ from ...config import Server
 from ...errors import ConnectFailed
 from ...model.json.intake import Measure
 from ...model.text.brief import brief
+from ...tracing import Tracing
 from ..children.process import Process, open_process
 from ..children.spec import child_environment, command_line
 from ..http.transport import HttpTransport, open_http
@@ -92,13 +93,16 @@ async def open_client(
     def open_streams() -> AbstractAsyncContextManager[Transport]:
         return _open_streams(server, callbacks, shared, session, measure, restricted)
 
+    def open_connection(era: Era | None) -> AbstractAsyncContextManager[Client]:
+        return _open_connection(open_streams, callbacks, era, on_streams, shared.tracing)
+
     key = _reached_by(server)
     era = shared.eras.get(key) if server.era == "auto" else server.era
     if era is None and server.transport == "sse":
         era = "handshake"  # that transport is older than the question
     works = died = dies = False
     try:
-        async with _open_connection(open_streams, callbacks, era, on_streams) as client:
+        async with open_connection(era) as client:
             works = True
             shared.remember(key, "modern" if client.negotiated.is_modern else "handshake")
             yield client
@@ -114,7 +118,7 @@ async def open_client(
             shared.eras.pop(key, None)
     if died:
         shared.remember(key, "handshake")
-        async with _open_connection(open_streams, callbacks, "handshake", on_streams) as client:
+        async with open_connection("handshake") as client:
             yield client
 
 
@@ -133,6 +137,7 @@ async def _open_connection(
     callbacks: Callbacks,
     era: Era | None,
     on_streams: Callable[[Transport], None],
+    tracing: Tracing | None,
 ) -> AsyncGenerator[Client]:
     over = callbacks.renew()
     async with open_streams() as streams:
@@ -145,7 +150,7 @@ async def _open_connection(
             negotiated = await _negotiate(
                 _Asking(dispatcher, witness, callbacks.host), era, streams.process
             )
-            client = Client(dispatcher, callbacks, negotiated, witness, streams.http)
+            client = Client(dispatcher, callbacks, negotiated, witness, streams.http, tracing)
             if streams.http is not None:
                 streams.http.on_over = over.set
             if not negotiated.is_modern:

@@ -33,6 +33,7 @@ from ...model.json.intake import Measure
 from ...session.manager import SessionManager, open_sessions
 from ...session.relay import CannotBeAsked
 from ...session.session import Session
+from ...telemetry.export import open_telemetry
 from ...waits.firewall import Firewall, begin
 from ...waits.watchdog import slow_steps
 from ...web.wire import answer, dump, spelled
@@ -88,7 +89,10 @@ async def serve_stdio(
         slow_steps(time.perf_counter, time.thread_time),
     ):
         session = None
-        async with open_sessions(config, state, is_local=True) as manager:
+        async with (
+            open_telemetry(config.telemetry) as tracing,
+            open_sessions(config, state, is_local=True, tracing=tracing) as manager,
+        ):
             async with trio.open_nursery() as nursery:
 
                 async def stop_on_signal() -> None:
@@ -160,6 +164,7 @@ async def _serve(
     pipes: _Pipes,
 ) -> None:
     front, owed = Front(session, manager, face, session.draining), Owed()
+    front.transport = "pipe"
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage | Spelled](0)
     async with trio.open_nursery() as nursery, outgoing.clone() as beside:

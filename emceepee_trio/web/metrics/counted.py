@@ -12,8 +12,8 @@ from ...errors import NotFound
 from ...model import facts
 from ...model.facts import Fact
 from ...model.states import TaskState
+from ...telemetry.labels import Labels
 from .families import Family
-from .labels import Labels
 
 SECONDS = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0, 1800.0)
 """Calls take a moment, as long as their client waits, or as long as a task may live."""

@@ -21,11 +21,11 @@ from prometheus_client.registry import Collector
 from ...config import Config
 from ...journal import Journal, Reader
 from ...session.manager import SessionManager
+from ...telemetry.labels import Labels
 from ...waits.disk import on_disk
 from ...waits.watchdog import SlowSteps
 from .counted import Counted
 from .families import Family
-from .labels import Labels
 from .standing import Standing, of_daemon, standing
 
 CREATED = "_created"

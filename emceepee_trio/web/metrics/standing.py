@@ -13,10 +13,10 @@ from ...journal import Journal
 from ...model.json.intake import Steps
 from ...session.manager import SessionManager
 from ...session.session import Session
+from ...telemetry.labels import Labels
 from ...waits.slices import in_slices
 from ...waits.watchdog import SlowSteps
 from .families import Family, one
-from .labels import Labels
 
 
 @attrs.define(eq=False)

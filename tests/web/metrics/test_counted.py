@@ -10,8 +10,8 @@ from emceepee_trio.errors import NotFound
 from emceepee_trio.journal import Journal, Reader
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import TaskState
+from emceepee_trio.telemetry.labels import OTHER, SHARE, Labels
 from emceepee_trio.web.metrics.counted import SECONDS, Counted
-from emceepee_trio.web.metrics.labels import OTHER, SHARE, Labels
 
 DONE, FAILED = TaskState.COMPLETED, TaskState.FAILED
 

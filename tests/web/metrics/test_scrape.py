@@ -23,9 +23,9 @@ from emceepee_trio.model import facts
 from emceepee_trio.model.states import TaskState
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.session.session import Session
+from emceepee_trio.telemetry.labels import Labels
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
-from emceepee_trio.web.metrics.labels import Labels
 from emceepee_trio.web.metrics.scrape import Metrics, reference
 from emceepee_trio.web.metrics.standing import standing
 from fake_backends import raw, until

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee_trio.config.bounds import MAX_METRIC_LABEL, MAX_METRIC_SERVERS, MAX_METRIC_TOOLS
-from emceepee_trio.web.metrics.labels import OTHER, SHARE, Labels, shown
+from emceepee_trio.telemetry.labels import OTHER, SHARE, Labels, shown
 
 names = st.text(st.characters(exclude_categories=()), max_size=2 * MAX_METRIC_LABEL)
 

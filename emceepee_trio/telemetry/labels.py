@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
-from ...config.bounds import MAX_METRIC_LABEL, MAX_METRIC_SERVERS, MAX_METRIC_TOOLS
+from ..config.bounds import MAX_METRIC_LABEL, MAX_METRIC_SERVERS, MAX_METRIC_TOOLS
 
 OTHER = "other"
 """All that there was no place for."""

@@ -1,0 +1,78 @@
+"""What whoever answers or makes requests tells of them; without a tracer, nothing is told.
+
+Knows no OpenTelemetry: :mod:`.telemetry` makes spans of it, and is there if somebody wants them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+
+from .model.facts import Fact
+
+Answered: TypeAlias = Callable[[object], object]
+"""Told of the result, if it comes to one."""
+
+
+@attrs.frozen
+class TracedRequest:
+    """A request as either side of it knows it."""
+
+    method: str
+    params: Mapping[str, Any]
+    id: object
+    version: str
+    """Of the protocol."""
+    transport: str
+    """``tcp`` where it is HTTP, ``pipe`` where it is stdio."""
+    session: str | None = None
+    """Of its client."""
+    server: str | None = None
+    """That is asked; we are, if there is none."""
+    url: str | None = None
+    """Of that server."""
+
+
+class Sending(Protocol):
+    """A request of ours, on its way."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What to send in place of its own: they say of which trace it is."""
+        ...
+
+    def answered(self, result: object) -> None:
+        """It has come to that."""
+        ...
+
+
+class Tracing(Protocol):
+    """Also a reader of facts: which calls there are, and which of them become tasks."""
+
+    @property
+    def kinds(self) -> Collection[type[Fact]]: ...
+
+    def read(self, fact: Fact) -> object: ...
+
+    def answering(self, asked: TracedRequest) -> AbstractContextManager[Answered]:
+        """Around all that is done to answer a request of a client."""
+        ...
+
+    def asking(self, asked: TracedRequest, call: str | None) -> AbstractContextManager[Sending]:
+        """Around a request of ours to a server; for that *call*, if it is for one."""
+        ...
+
+    def apart(self) -> None:
+        """What this task does from here on is part of no request, whoever has started it."""
+        ...
+
+
+def _nobody(result: object) -> None:
+    """Nobody wants to know."""
+
+
+UNTRACED: AbstractContextManager[Answered] = nullcontext(_nobody)
+"""In place of `Tracing.answering`, where nobody traces."""

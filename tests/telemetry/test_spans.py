@@ -1,0 +1,236 @@
+"""Whatever ends first: each span ends once, within what it is a part of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from contextvars import Context, copy_context
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.trace import SpanKind
+
+from emceepee_trio.model import facts
+from emceepee_trio.model.states import TaskState
+from emceepee_trio.telemetry.spans import REMEMBERED
+from emceepee_trio.tracing import TracedRequest
+from traced import Traced, context_of, linked, parent_of, tracing
+
+ASKED = TracedRequest("tools/call", {"name": "dig"}, 1, "2025-11-25", "tcp", "0123456789abcdef")
+TO_SERVER = attrs.evolve(ASKED, session=None, server="files", transport="pipe")
+
+
+@attrs.define(eq=False)
+class _Open:
+    """Something that has begun, in a task of its own."""
+
+    task: Context
+    block: ExitStack
+    call: str | None = None
+    script: _Open | None = None
+
+
+@attrs.define(eq=False)
+class Life:
+    """Requests, calls and what they ask for, begun and ended in any order."""
+
+    traced: Traced
+    requests: list[_Open] = attrs.field(factory=list)
+    calls: list[_Open] = attrs.field(factory=list)
+    asked: list[_Open] = attrs.field(factory=list)
+    promoted: set[str] = attrs.field(factory=set)
+    made: int = 0
+
+    def _enter(self, task: Context, block: AbstractContextManager[Any]) -> _Open:
+        opened = _Open(task, ExitStack())
+        task.run(opened.block.enter_context, block)
+        return opened
+
+    def _end(self, where: list[_Open], which: int) -> None:
+        if where:
+            opened = where.pop(which % len(where))
+            opened.task.run(opened.block.close)
+
+    def _read(self, task: Context, kind: Callable[..., facts.Fact], *args: Any) -> None:
+        task.run(self.traced.spans.read, kind(0.0, "s", *args))
+
+    def begin_request(self, which: int) -> None:
+        self.requests.append(self._enter(Context(), self.traced.spans.answering(ASKED)))
+
+    def end_request(self, which: int) -> None:
+        self._end(self.requests, which)
+
+    def begin_call(self, which: int, script: _Open | None = None) -> None:
+        made_by = script or (self.requests and self.requests[which % len(self.requests)])
+        if not made_by:
+            return
+        self.made += 1
+        call, within = f"c{self.made}", None if script is None else script.call
+        begun = (call, "files", "dig", False, 0, within)
+        self._read(made_by.task, facts.CallBegun, *begun)
+        self.calls.append(_Open(made_by.task.run(copy_context), ExitStack(), call, script))
+
+    def begin_call_of_script(self, which: int) -> None:
+        scripts = [call for call in self.calls if call.script is None]
+        if scripts:
+            self.begin_call(which, scripts[which % len(scripts)])
+
+    def promote(self, which: int) -> None:
+        if self.calls:
+            call = self.calls[which % len(self.calls)]
+            assert call.call is not None
+            self.promoted.add(call.call)
+            self._read(Context(), facts.CallPromoted, call.call, "files", "dig", 1000)
+
+    def settle(self, which: int) -> None:
+        if self.calls:
+            over = self.calls[which % len(self.calls)]
+            fate = list(TaskState)[which % len(TaskState)]
+            # A script ends its calls before it is over.
+            for call in [*(each for each in self.calls if each.script is over), over]:
+                self.calls.remove(call)
+                said = (call.call, "files", "dig", fate, False, 1, "TOOL_ERR_X")
+                self._read(Context(), facts.CallSettled, *said)
+
+    def ask(self, which: int) -> None:
+        if self.calls:
+            call = self.calls[which % len(self.calls)]
+            block = self.traced.spans.asking(TO_SERVER, call.call)
+            self.asked.append(self._enter(call.task, block))
+
+    def answer(self, which: int) -> None:
+        self._end(self.asked, which)
+
+    def end(self) -> None:
+        for where, act in (
+            (self.calls, self.settle),
+            (self.asked, self.answer),
+            (self.requests, self.end_request),
+        ):
+            while where:
+                act(0)
+
+
+ACTS = (
+    *(Life.begin_request, Life.end_request, Life.begin_call, Life.begin_call_of_script),
+    *(Life.promote, Life.settle, Life.ask, Life.answer),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 5)), max_size=30))
+def test_each_ends_once_and_within_what_it_is_a_part_of(
+    program: list[tuple[Callable[[Life, int], None], int]],
+) -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for act, which in program:
+            act(life, which)
+        life.end()
+        traced.check()
+
+
+def test_what_outlives_its_request_without_being_a_task_is_linked_as_well() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for act in (life.begin_request, life.begin_call, life.ask, life.end_request):
+            act(0)
+        assert {span.name for span in traced.ended} == {"tools/call dig"}
+        life.answer(0)
+        life.settle(0)
+        traced.check()
+        task = traced.one("INTERNAL", "task dig")
+        assert linked(task) == {
+            context_of(span).span_id for span in traced.ended if span is not task
+        }
+
+
+def test_the_calls_of_a_script_that_is_a_task_are_part_of_that() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        life.begin_request(0)
+        life.begin_call(0)
+        life.begin_call_of_script(0)
+        script, inner = life.calls
+        life.calls = [inner]
+        life.ask(0)
+        life.calls = [script]
+        life.promote(0)
+        life.calls = [inner]
+        life.ask(0)
+        life.calls = [script, inner]
+        life.end()
+        traced.check()
+        task = traced.one("INTERNAL", "task dig")
+        before, after = [s for s in traced.ended if s.kind is SpanKind.CLIENT]
+        assert context_of(before).span_id in linked(task)
+        assert parent_of(after) == context_of(task).span_id
+
+
+def test_a_stranger_to_any_request_begins_a_trace() -> None:
+    with tracing() as traced:
+        with traced.spans.asking(TO_SERVER, None):
+            pass
+        (span,) = traced.ended
+        assert parent_of(span) is None
+        assert not span.links
+
+
+def test_a_task_that_is_apart_is_part_of_no_request() -> None:
+    with tracing() as traced:
+
+        def elsewhere() -> None:
+            traced.spans.apart()
+            with traced.spans.asking(TO_SERVER, None):
+                pass
+
+        with traced.spans.answering(ASKED):
+            copy_context().run(elsewhere)
+            with traced.spans.asking(TO_SERVER, None):
+                pass
+        mine = traced.named("CLIENT", "tools/call dig")
+        served = traced.one("SERVER", "tools/call dig")
+        assert [parent_of(span) for span in mine] == [None, context_of(served).span_id]
+
+
+def test_what_lasts_as_long_as_its_connection_is_no_span() -> None:
+    with tracing() as traced:
+        lasting = attrs.evolve(ASKED, method="subscriptions/listen")
+        with traced.spans.answering(lasting), traced.spans.asking(lasting, None) as sent:
+            assert sent.params == lasting.params
+        assert traced.ended == []
+
+
+def test_tasks_are_not_remembered_for_ever() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for _ in range(REMEMBERED + 5):
+            life.begin_request(0)
+            life.begin_call(0)
+            life.promote(0)
+            life.settle(0)
+            life.end_request(0)
+        assert len(traced.spans._tasks) == REMEMBERED
+        assert not traced.spans._works
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "port"),
+    [
+        ("https://mcp.example/x?key=secret", "mcp.example", 443),
+        ("http://[::1]:8080/mcp", "::1", 8080),
+        ("http://ada:s3cret@mcp.example", "mcp.example", 80),
+    ],
+)
+def test_a_server_behind_a_url_is_named_by_its_address(url: str, address: str, port: int) -> None:
+    with tracing() as traced:
+        with traced.spans.asking(attrs.evolve(TO_SERVER, url=url, transport="tcp"), None):
+            pass
+        (span,) = traced.ended
+        about = dict(span.attributes or {})
+        assert (about["server.address"], about["server.port"]) == (address, port)
+        assert about["network.transport"] == "tcp"
+        assert "secret" not in str(span.to_json())
+        assert "s3cret" not in str(span.to_json())

@@ -1,0 +1,243 @@
+"""One trace from a client through us to a server and back, seen by real servers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import pytest
+from opentelemetry.trace import StatusCode
+
+from asgi_client import Client
+from asgi_world import World, open_world
+from emceepee_trio.config import Config, Server
+from fake_backends import Journal, raw, until
+from traced import Traced, context_of, linked, parent_of, said, traceparent, tracing
+
+GUARD = 60.0
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+THEIRS = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "rojo=1", "baggage": "who=ada"}
+CALL = "tools/call execute_tool"
+
+
+@attrs.define(eq=False)
+class Scene:
+    world: World
+    client: Client
+    journal: Journal
+    traced: Traced
+    last_id: int = 0
+    """Of a request."""
+
+    def ask(self, tool: str, meta: Any = None, **more: Any) -> Any:
+        asked = {"server": "raw", "tool": tool, "args": {"text": "hello"}, **more}
+        params = {"name": "execute_tool", "arguments": asked}
+        self.last_id = next(self.client.ids)
+        more = {"_meta": meta} if meta else {}
+        return self.client.request("tools/call", self.last_id, **params, **more)
+
+    async def reached(self, tool: str) -> Any:
+        """The `_meta` with which it was called."""
+        entry = await self.journal.wait_for(
+            lambda e: e.get("method") == "tools/call" and e["params"]["name"] == tool
+        )
+        return entry["params"].get("_meta", {})
+
+
+@asynccontextmanager
+async def scene(folder: Path, *flags: str, **server: Any) -> AsyncGenerator[Scene]:
+    journal = Journal(folder / "journal")
+    entry = Server("raw", **{**raw(*flags, *journal.flags), **server})
+    with tracing() as traced:
+        async with open_world(Config(servers=(entry,)), GUARD, traced.spans) as world:
+            client = await world.joined()
+            yield Scene(world, client, journal, traced)
+        traced.check()
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_call_is_one_trace_from_the_client_to_the_server(
+    tmp_path: Path, era: Literal["handshake", "modern"]
+) -> None:
+    flags = ["--discover", "modern"] if era == "modern" else []
+    async with scene(tmp_path, *flags) as it:
+        if era == "modern":
+            asked: Any = {"server": "raw", "tool": "echo", "args": {"text": "hello"}}
+            await it.client.modern_tool("execute_tool", meta=THEIRS, **asked).answer()
+        else:
+            await it.ask("echo", THEIRS).answer()
+        served, sent = it.traced.one("SERVER", CALL), it.traced.one("CLIENT", "tools/call echo")
+        assert f"{context_of(served).trace_id:032x}" == TRACE
+        assert f"{parent_of(served):016x}" == SPAN
+        assert parent_of(sent) == context_of(served).span_id
+        meta = await it.reached("echo")
+        assert meta["traceparent"] == traceparent(sent)
+        assert (meta["tracestate"], meta["baggage"]) == ("rojo=1", "who=ada")
+
+
+async def test_what_is_said_of_a_call_are_the_words_of_the_conventions(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("echo").answer()
+        served, sent = it.traced.one("SERVER", CALL), it.traced.one("CLIENT", "tools/call echo")
+        about = said(served)
+        assert about.pop("jsonrpc.request.id")
+        assert len(about.pop("mcp.session.id")) < len(it.client.session or "")
+        assert about == {
+            "mcp.method.name": "tools/call",
+            "mcp.protocol.version": it.client.version,
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "execute_tool",
+            "network.transport": "tcp",
+            "network.protocol.name": "http",
+        }
+        about = said(sent)
+        assert about.pop("jsonrpc.request.id")
+        assert about == {
+            "mcp.method.name": "tools/call",
+            "mcp.protocol.version": "2025-11-25",
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "echo",
+            "network.transport": "pipe",
+            "emceepee.server": "raw",
+        }
+        assert b"hello" not in repr([s.to_json() for s in it.traced.ended]).encode()
+
+
+async def test_every_request_has_one_span(tmp_path: Path) -> None:
+    """And not a second one of the SDK, which would make some by itself."""
+    async with scene(tmp_path) as it:
+        for method in ("ping", "tools/list", "prompts/list"):
+            await it.client.request(method).answer()
+        await it.ask("echo").answer()
+        kinds = [(span.kind.name, span.name) for span in it.traced.ended]
+        for name in ("initialize", "ping", "tools/list", "prompts/list", CALL):
+            assert kinds.count(("SERVER", name)) == 1
+        assert kinds.count(("CLIENT", "tools/call echo")) == 1
+        scopes = {span.instrumentation_scope.name for span in it.traced.ended}  # type: ignore[union-attr]  # each has one
+        assert scopes == {"emceepee_trio"}
+
+
+async def test_what_connections_do_of_their_own_accord_is_part_of_no_request(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("echo").answer()
+        await it.client.call("list_tools", server="raw")
+        begun = it.traced.named("SERVER", "initialize")
+        assert begun
+        for span in it.traced.ended:
+            assert parent_of(span) not in {context_of(each).span_id for each in begun}
+
+
+async def test_a_promoted_call_is_linked_to_its_request_and_ends_later(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with scene(tmp_path) as it:
+        asked = it.ask("slow", THEIRS, args={"file": str(go)})
+        reached = await it.reached("slow")
+        # A client that has stopped waiting, which makes a task of it whatever the clock says.
+        it.client.cancel(it.last_id, reason="request timed out")
+        await asked.complete()
+        session = it.world.manager.sessions()[0]
+        (call,) = session.calls.working()
+        served, sent = it.traced.one("SERVER", CALL), it.traced.one("CLIENT", "tools/call slow")
+        assert parent_of(sent) == context_of(served).span_id
+        assert said(sent)["emceepee.task.id"] == call.task_id
+        assert reached["traceparent"] == traceparent(sent)
+        go.touch()
+        await until(lambda: not session.calls.working())
+        task = it.traced.one("INTERNAL", "task slow")
+        assert parent_of(task) is None
+        assert context_of(task).trace_id != context_of(served).trace_id
+        assert linked(task) == {context_of(served).span_id, context_of(sent).span_id}
+        assert (task.end_time or 0) > (served.end_time or 0)
+        assert said(task)["emceepee.task.id"] == call.task_id
+        await it.client.call("get_task_result", task_id=call.task_id)
+        fetched = it.traced.one("SERVER", "tools/call get_task_result")
+        assert linked(fetched) == {context_of(task).span_id}
+
+
+async def test_what_a_task_asks_for_is_part_of_the_task(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("echo", timeout_ms=0).answer()
+        session = it.world.manager.sessions()[0]
+        await until(lambda: not session.calls.working())
+        served, task = it.traced.one("SERVER", CALL), it.traced.one("INTERNAL", "task echo")
+        assert linked(task) == {context_of(served).span_id}
+        sent = it.traced.one("CLIENT", "tools/call echo")
+        assert parent_of(sent) == context_of(task).span_id
+
+
+async def test_a_task_that_fails_says_so(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("never", timeout_ms=0).answer()
+        session = it.world.manager.sessions()[0]
+        (task,) = session.calls.working()
+        await it.reached("never")
+        await it.client.call("cancel_task", task_id=task.task_id)
+        span = it.traced.one("INTERNAL", "task never")
+        assert said(span)["error.type"] == "cancelled"
+        assert span.status.status_code is StatusCode.ERROR
+
+
+async def test_errors_are_told_from_each_other(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("rpc_error").answer()
+        sent = it.traced.one("CLIENT", "tools/call rpc_error")
+        code = said(sent)["error.type"]
+        assert code == said(sent)["rpc.response.status_code"]
+        assert int(code) < 0
+        assert sent.status.status_code is StatusCode.ERROR
+        assert sent.status.description is None  # which is the server's own
+        served = it.traced.one("SERVER", CALL)
+        assert said(served)["error.type"] == "tool_error"
+        await it.client.request("no/such/method").answer()
+        (unknown,) = it.traced.named("SERVER", "_OTHER")
+        assert said(unknown)["mcp.method.name"] == "no/such/method"
+        assert said(unknown)["error.type"] == "-32601"
+
+
+async def test_a_question_is_seen_in_the_span_of_its_call(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("string_id_question").answer()
+        sent = it.traced.one("CLIENT", "tools/call string_id_question")
+        assert [event.name for event in sent.events] == ["emceepee.question"]
+
+
+async def test_how_long_requests_took_is_measured_in_the_same_words(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("echo").answer()
+        await it.ask("made up").answer()
+        await it.client.request("no/such/method").answer()
+        points = it.traced.measured("mcp.server.operation.duration")
+        methods = {dict(p.attributes or {})["mcp.method.name"] for p in points}
+        assert methods >= {"initialize", "tools/call", "_OTHER"}
+        asked = [
+            dict(point.attributes or {})
+            for point in it.traced.measured("mcp.client.operation.duration")
+        ]
+        tools = {each["gen_ai.tool.name"] for each in asked if "gen_ai.tool.name" in each}
+        assert tools == {"echo", "other"}
+        assert not [each for each in asked if "jsonrpc.request.id" in each]
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"traceparent": "garbage"},
+        {"traceparent": 5, "tracestate": ["a"], "baggage": {"x": 1}},
+        {"traceparent": f"00-{'0' * 32}-{'0' * 16}-01"},
+        {"traceparent": "00-" + "f" * 10_000, "baggage": "x" * 100_000},
+    ],
+)
+async def test_nonsense_of_a_client_begins_a_trace_of_ours(
+    tmp_path: Path, meta: dict[str, Any]
+) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("echo", meta).answer()
+        assert parent_of(it.traced.one("SERVER", CALL)) is None
+        reached = await it.reached("echo")
+        assert reached["traceparent"] == traceparent(it.traced.one("CLIENT", "tools/call echo"))
+        assert not {"baggage", "tracestate"} & reached.keys()
