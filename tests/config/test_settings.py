@@ -72,6 +72,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "codemode": {"calls": 100, "cpu_ms": 10_000, "memory": 64 * mib},
         "results": {"inline_bytes": 16 * 1024, "bytes": 256 * mib, "keep_ms": 30 * minute},
         "native": {"max_name": 45, "max_tools": 100},
+        "telemetry": {"traces": False, "metrics": False, "endpoint": None},
         "relay": {"elicitation": "auto", "sampling": "auto"},
         "page": {"payloads": True},
     }

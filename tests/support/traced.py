@@ -125,10 +125,10 @@ def tracing() -> Iterator[Traced]:
     tracers.add_span_processor(SimpleSpanProcessor(kept))
     meters = MeterProvider([reader], shutdown_on_exit=False)
     complaints = _Complaints()
-    logging.getLogger("opentelemetry").addHandler(complaints)
+    logging.getLogger("opentelemetry.sdk").addHandler(complaints)
     try:
         yield Traced(Spans.of(tracers, meters), kept, begun, reader, complaints)
     finally:
-        logging.getLogger("opentelemetry").removeHandler(complaints)
+        logging.getLogger("opentelemetry.sdk").removeHandler(complaints)
         tracers.shutdown()
         meters.shutdown()

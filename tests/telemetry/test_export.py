@@ -124,6 +124,7 @@ async def test_a_collector_that_does_not_answer_holds_up_the_end_for_so_long_onl
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(export, "GOODBYE", 0.2)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "1")  # then its thread ends, too
     with socket.create_server(("127.0.0.1", 0)) as silent, trio.fail_after(60):
         port = silent.getsockname()[1]
         wanted = Telemetry(traces=True, endpoint=f"http://127.0.0.1:{port}")

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import attrs
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
 from asgi_client import Client
@@ -120,16 +121,22 @@ async def test_every_request_has_one_span(tmp_path: Path) -> None:
         assert scopes == {"emceepee_trio"}
 
 
-async def test_what_connections_do_of_their_own_accord_is_part_of_no_request(
+async def test_what_a_connection_does_of_its_own_accord_is_part_of_no_request(
     tmp_path: Path,
 ) -> None:
+    journal = Journal(tmp_path / "late")
     async with scene(tmp_path) as it:
-        await it.ask("echo").answer()
-        await it.client.call("list_tools", server="raw")
-        begun = it.traced.named("SERVER", "initialize")
-        assert begun
-        for span in it.traced.ended:
-            assert parent_of(span) not in {context_of(each).span_id for each in begun}
+        await it.client.call("add_server", name="late", **raw(*journal.flags))
+        await journal.wait_for_method("prompts/list")  # which nobody has asked for
+
+        def listed() -> list[ReadableSpan]:
+            spans = it.traced.named("CLIENT", "prompts/list")
+            return [span for span in spans if said(span)["emceepee.server"] == "late"]
+
+        await until(listed)
+        for span in listed():
+            assert parent_of(span) is None
+            assert not span.links
 
 
 async def test_a_promoted_call_is_linked_to_its_request_and_ends_later(tmp_path: Path) -> None:
