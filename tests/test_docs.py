@@ -86,7 +86,9 @@ def test_every_code_of_an_error_has_an_anchor() -> None:
 def test_a_block_is_what_it_says_that_it_is(block: Block, tmp_path: Path) -> None:
     match block.kind:
         case "json":
-            check_json(json.loads(block.text), tmp_path)
+            said = json.loads(block.text)
+            if block.page.name != "tools.rst":  # what tools answer, tests/docs/test_results.py asks
+                check_json(said, tmp_path)
         case "console":
             assert list(pages.typed(block)), "nothing is typed there"
         case "python":

@@ -21,6 +21,14 @@ RESULTS = Path(__file__).parent / "results.json"
 answer something of another shape now."""
 
 
+AS_IT_IS = "What the server answers, as it is; for example:"
+SAID = {
+    "execute_tool": "What the server answers, as it is. If the call has become a task:",
+    **dict.fromkeys(("call_read", "get_prompt", "get_task_result", "read_resource"), AS_IT_IS),
+}
+"""Instead of what is said above the answers of the others."""
+
+
 def tools_rst() -> str:
     """One section for each tool, in the order in which clients see them."""
     results = json.loads(RESULTS.read_text("utf-8"))
@@ -36,7 +44,8 @@ def _tool(tool: Tool, results: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     if tool.name in results:
         said = json.dumps(results[tool.name], indent=2, ensure_ascii=False)
-        yield from ("Answers, for example:", "", ".. code-block:: json", "")
+        above = SAID.get(tool.name, "Answers, for example:")
+        yield from (above, "", ".. code-block:: json", "")
         yield from (f"   {line}" for line in said.splitlines())
         yield ""
 
