@@ -11,7 +11,10 @@ import pytest
 
 from fake_backends import demo, raw
 from outside import (
+    CLAUDE_CODE,
+    CODEX,
     FASTMCP,
+    GEMINI,
     INSPECTOR,
     MCPORTER,
     SDK_1,
@@ -44,6 +47,17 @@ def install_npm(folder: Path) -> Npm:
 @pytest.fixture(scope="session")
 def npm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Npm]:
     with shared(tmp_path_factory, "npm", install_npm) as npm:
+        yield npm
+
+
+@pytest.fixture(scope="session")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Npm]:
+    """Those that talk to a model."""
+
+    def fill(folder: Path) -> Npm:
+        return install(folder, CLAUDE_CODE, CODEX, GEMINI)
+
+    with shared(tmp_path_factory, "npm-models", fill) as npm:
         yield npm
 
 

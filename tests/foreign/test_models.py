@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from outside import CLAUDE_CODE, CODEX, GEMINI, Npm, install, shared
+from outside import Npm
 from scripted_model import Json, Model, Step, scripted
 
 ARGS = ["-m", "emceepee_trio", "stdio", "--demo"]
@@ -107,15 +107,6 @@ KINDS = {
     "codex": Kind(codex, "mcp__emceepee/"),
     "gemini-cli": Kind(gemini, "mcp_emceepee_"),
 }
-
-
-@pytest.fixture(scope="session")
-def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Npm]:
-    def fill(folder: Path) -> Npm:
-        return install(folder, CLAUDE_CODE, CODEX, GEMINI)
-
-    with shared(tmp_path_factory, "npm-models", fill) as npm:
-        yield npm
 
 
 @pytest.fixture(params=KINDS)

@@ -22,6 +22,8 @@ Entry = dict[str, Any]
 _FORMS: Mapping[str, Callable[[Entry], Entry]] = {
     # It shows tools by name only, and has the model look for the others, unless it is told not to.
     "claude-code": lambda entry: {"type": "stdio", **entry, "alwaysLoad": True},
+    # It asks its model without the tools of servers that take a second, unless they are required.
+    "codex": lambda entry: {**entry, "required": True},
     "copilot": lambda entry: {"type": "local", **entry, "tools": ["*"], "deferTools": "never"},
     "vscode": lambda entry: {"type": "stdio", **entry},
     "zed": lambda entry: {**entry, "env": {}},

@@ -99,10 +99,13 @@ def test_each_client_is_told_what_stops_it_from_deferring_our_tools(at_home: AtH
     said = {}
     for client in ("claude-code", "copilot", "vscode", "cursor", "zed"):
         at_home.run("connect", client, "--yes")
+    at_home.run("connect", "codex", "--yes")
+    codex = entry_in(at_home.home / ".codex/config.toml")
     for path in at_home.home.rglob("*.json"):
         said[path.name + path.parent.name[:5]] = entry_in(path)
     command = said["mcp.json.curs"]
     assert isinstance(command, dict)
+    assert codex == {**command, "required": True}
     assert said == {
         ".claude.jsonhome": {"type": "stdio", **command, "alwaysLoad": True},
         "mcp-config.json.copi": {
