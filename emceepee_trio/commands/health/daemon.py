@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from ..home.entry import unit_path
 from ..service.install import Service
 from ..service.unit import NAME, SYSTEM
 from .finding import Finding
+from .settings import commands
 
 DAEMON, SERVICE = "daemon", "service"
 LISTENS = "0A"
@@ -130,16 +131,8 @@ def _not_found(unit: str, config: Config | None, again: str) -> Iterator[Finding
     if line is None or config is None:
         return
     path = line[1].replace("%h", str(Path.home())).replace("%%", "%")
-    for name, command in _commands(config):
+    for name, command in commands(config):
         here = shutil.which(command)
         if here is not None and shutil.which(command, path=path) is None:
             message = f"server {name!r}: the PATH of the service lacks {Path(here).parent}"
             yield Finding(SERVICE, "broken", f"{message}, where {command} is", again)
-
-
-def _commands(config: Config) -> Iterable[tuple[str, str]]:
-    for server in config.servers:
-        if server.command is not None and not server.disabled and os.sep not in server.command:
-            path = dict(server.env).get("PATH")
-            if path is None:
-                yield server.name, server.command

@@ -60,7 +60,7 @@ def _found(options: argparse.Namespace) -> Iterator[Finding]:
         is_answering, said = daemon.listening(options.state_dir, options.url)
     yield from said
     yield from daemon.services(config, is_answering=is_answering)
-    yield from entries.entries(Around(os.environ))
+    yield from entries.entries(Around(os.environ), config)
     yield from machine.machine()
     if config is not None and not options.quick:
         yield from _servers(config)

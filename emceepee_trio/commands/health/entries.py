@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...config import Config
 from ...config.dialects import ALIASES, translate
 from ...config.ourselves import is_us
 from ...model.text.variables import expand
@@ -17,19 +18,24 @@ from ..home.asking import shown
 from ..home.documents import Document, Unusable
 from ..home.places import CLIENTS, Around, ClientFile, places
 from .finding import Finding
+from .settings import commands
 
 OF_DESKTOPS = "/usr/local/bin:/usr/bin:/bin"
 """The PATH of what was started from a menu, not from a shell."""
 
 
-def entries(around: Around) -> Iterator[Finding]:
+WITHOUT_A_SHELL = ("claude-desktop", "cursor", "vscode", "windsurf", "zed")
+"""Clients that are mostly started so."""
+
+
+def entries(around: Around, config: Config | None) -> Iterator[Finding]:
     for client in CLIENTS:
         for place in places(client, around):
             if place.is_there:
-                yield from _in(place)
+                yield from _in(place, config)
 
 
-def _in(place: ClientFile) -> Iterator[Finding]:
+def _in(place: ClientFile, config: Config | None) -> Iterator[Finding]:
     try:
         servers = Document.read(place.path).at(place.keys)
     except Unusable as error:
@@ -42,6 +48,28 @@ def _in(place: ClientFile) -> Iterator[Finding]:
         values = {ALIASES.get(key, key): value for key, value in entry.values.items()}
         if is_us(name, values, {PORT}):
             yield from _entry(place, name, values)
+            if place.client in WITHOUT_A_SHELL and config is not None:
+                yield from _not_found(place, values, config)
+
+
+def _not_found(place: ClientFile, values: Mapping[str, Any], config: Config) -> Iterator[Finding]:
+    """Servers that a session in that client would not find, though your shell does."""
+    args = values.get("args")
+    if "command" not in values or (isinstance(args, list) and "--connect" in args):
+        return
+    env = values.get("env")
+    path = env.get("PATH", OF_DESKTOPS) if isinstance(env, Mapping) else OF_DESKTOPS
+    for name, command in commands(config):
+        here = shutil.which(command)
+        if here is not None and shutil.which(command, path=str(path)) is None:
+            message = (
+                f"started from a menu, it would not find {command} of server {name!r} ({here})"
+            )
+            remedy = (
+                "write the whole path into its entry; or `emceepee install-service --user`, then "
+                f"`emceepee connect {place.client}`, to have it use the daemon"
+            )
+            yield Finding(place.client, "warning", message, remedy)
 
 
 def _entry(place: ClientFile, name: str, values: Mapping[str, Any]) -> Iterator[Finding]:

@@ -77,3 +77,12 @@ def keeping(state: Path | None) -> Iterator[Finding]:
         yield Finding(STATE, "broken", message, f"make {shown(folder)} a folder of yours")
     else:
         yield Finding(STATE, "ok", shown(folder))
+
+
+def commands(config: Config) -> Iterator[tuple[str, str]]:
+    """Names of servers, and what of them is looked for on the PATH."""
+    for server in config.servers:
+        if server.command is not None and not server.disabled and os.sep not in server.command:
+            path = dict(server.env).get("PATH")
+            if path is None:
+                yield server.name, server.command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Sequence
 
 import attrs
@@ -16,7 +17,7 @@ from .asking import add_arguments as add_clients
 from .asking import agreed, chosen, shown
 from .backups import Backup, Backups, digest
 from .documents import Document, Unusable
-from .entry import NAME, Entry, command_line, entry_of
+from .entry import NAME, Entry, command_line, entry_of, is_passing
 from .places import CLIENTS, Around, ClientFile, is_installed, to_be_told
 
 
@@ -56,7 +57,12 @@ def run(options: argparse.Namespace) -> int:
     if not to_do:
         say("\nThere is nothing to do.")
         return int(failed)
-    say(f"\nThe entry starts: {' '.join(words)}")
+    say(f"\nThe entry starts: {shlex.join(words)}")
+    if is_passing(words):
+        complain(
+            "emceepee connect: that is in a cache, which may be emptied; `uv tool install` or "
+            "`pipx install` it first, and connect with that"
+        )
     if not agreed(options, f"Write {len(to_do)} file{'s' * (len(to_do) != 1)}?"):
         return 1
     for step in to_do:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,13 @@ def program(environ: Mapping[str, str] = os.environ) -> list[str]:
         return [str(beside)]
     found = shutil.which(NAME, path=environ.get("PATH"))
     return [found] if found else [sys.executable, "-m", "emceepee_trio"]
+
+
+def is_passing(words: Sequence[str]) -> bool:
+    """Whether this program is one that is put away some day, as what `uvx` tries is."""
+    return any(
+        part in ("archive-v0", "builds-v0", "_npx") for part in Path(words[0]).resolve().parts
+    )
 
 
 def has_daemon(environ: Mapping[str, str] = os.environ) -> bool:

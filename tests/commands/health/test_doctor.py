@@ -18,6 +18,8 @@ from at_home import AtHome
 from emceepee_trio.commands.health import daemon, machine
 from served import serve
 
+pytestmark = pytest.mark.once
+
 DEMO = {"command": sys.executable, "args": ["-m", "emceepee_trio.demo_backend"]}
 
 
@@ -199,6 +201,22 @@ def test_entries_of_clients_are_looked_at(
     said = found(at_home, "--quick")
     assert says in said["cursor", state]
     assert "emceepee connect cursor" in said["cursor", state]
+
+
+def test_a_program_without_a_shell_finds_what_the_shell_finds_or_it_is_told(
+    at_home: AtHome, tmp_path: Path
+) -> None:
+    (tmp_path / "my-server").write_text("#!/bin/sh\n")
+    (tmp_path / "my-server").chmod(0o755)
+    at_home.set({"PATH": f"{os.environ['PATH']}{os.pathsep}{tmp_path}"})
+    configure(at_home, {"mcpServers": {"mine": {"command": "my-server"}}})
+    at_home.run("connect", "zed", "codex", "--yes")
+    said = found(at_home, "--quick")
+    assert (
+        f"would not find my-server of server 'mine' ({tmp_path}/my-server)"
+        in (said["zed", "warning"])
+    )
+    assert ("codex", "warning") not in said
 
 
 def test_who_was_connected_by_us_is_well(at_home: AtHome) -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from at_home import AtHome
+from emceepee_lines import request
 from emceepee_trio.model.json import jsonc
 from homes import GIT, HOMES, HomeShape, snapshot
+from served import serve
+
+pytestmark = pytest.mark.once
 
 TO_CONNECT = [shape for shape in HOMES if shape.connected]
 REFUSED = [shape for shape in HOMES if shape.says]
@@ -186,6 +192,46 @@ def test_an_entry_of_ours_that_is_out_of_date_is_changed_and_undone_to_the_begin
     for folder in (unit, *list(unit.parents)[:3]):
         folder.unlink() if folder == unit else folder.rmdir()
     assert snapshot(at_home.home) == before
+
+
+def test_where_a_daemon_runs_clients_share_it(at_home: AtHome, tmp_path: Path) -> None:
+    folder = at_home.state / "emceepee"
+    folder.mkdir(parents=True)
+    with serve(folder) as daemon:
+        port = daemon.url.split(":")[2].partition("/")[0]
+        at_home.set({"PORT": port})
+        at_home.run("connect", "cursor", "--yes")
+        entry = entry_in(at_home.home / ".cursor/mcp.json")
+        assert isinstance(entry, dict)
+        hello = request(
+            1,
+            "initialize",
+            {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "cursor", "version": "0"},
+            },
+        )
+        # As a client that knows neither the port nor where the token is.
+        told = subprocess.run(
+            [entry["command"], *entry["args"]],
+            input=json.dumps(hello) + "\n",
+            env={"HOME": "/nonexistent", "PATH": "/usr/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert json.loads(told.stdout)["result"]["serverInfo"]["name"] == "emceepee"
+
+
+def test_what_is_put_away_some_day_is_no_program_to_be_named(
+    at_home: AtHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = at_home.home / ".cache/uv/archive-v0/x/bin/emceepee"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert "that is in a cache" in at_home.run("connect", "cursor", "--yes").err
 
 
 def test_a_file_that_changes_under_our_hands_is_not_overwritten(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -35,6 +36,18 @@ def test_what_is_made_is_for_its_owner(tmp_path: Path) -> None:
     document.write(b"{}")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_whose_a_file_is_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text("{}")
+    path.chmod(0o640)
+    os.chown(path, 1234, 2345)
+    Document.read(path).write(b'{"a": 1}')
+    about = path.stat()
+    assert (about.st_uid, about.st_gid, stat.S_IMODE(about.st_mode)) == (1234, 2345, 0o640)
+    assert path.read_text() == '{"a": 1}'
 
 
 @given(

@@ -12,6 +12,8 @@ from at_home import AtHome
 from emceepee_trio.config import load
 from homes import GIT, HOMES, HUB, SECRET, TICKETS, HomeShape, snapshot
 
+pytestmark = pytest.mark.once
+
 READABLE = [shape for shape in HOMES if shape.imports]
 
 

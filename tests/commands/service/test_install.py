@@ -12,6 +12,8 @@ import pytest
 from at_home import AtHome
 from emceepee_trio.commands.service.unit import USUAL_PATH, Unit
 
+pytestmark = pytest.mark.once
+
 PACKAGING = Path(__file__).parents[3] / "packaging"
 
 STUB = """\
@@ -161,7 +163,6 @@ def test_signs_that_mean_something_to_systemd_are_said_as_they_are() -> None:
     assert '\nEnvironment="PATH=/x y:/50%%:%h/.local/bin:' in str(unit)
 
 
-@pytest.mark.once
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 @pytest.mark.parametrize("arguments", [(), ("--user",)])
 def test_systemd_has_nothing_to_complain_of(at_home: AtHome, arguments: tuple[str, ...]) -> None:
