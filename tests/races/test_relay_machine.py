@@ -19,7 +19,10 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from emceepee_trio.config import Limits
 from emceepee_trio.errors import NotFound
 from emceepee_trio.front.asking.backchannel import BACK_WITHIN, Backchannel
+from emceepee_trio.journal import Journal, Reader
+from emceepee_trio.model.facts import SessionOpened
 from emceepee_trio.model.states import QuestionState
+from emceepee_trio.model.timeline.records import Records
 from emceepee_trio.session.questions import Question, Questions
 from emceepee_trio.session.relay import Askers
 from parts import Told, new_ids, wall
@@ -100,15 +103,22 @@ class Relayed(TrioMachine):
         self.now = 0.0
         self.askers: list[Asker] = []
         self.wire = Wire()
+        self.records = Records(200, 1000)
         self.away_since: float | None = None
         super().__init__()
         self.do_sync(self._open)
 
     def _open(self) -> None:
         ids = new_ids()
-        relay = Askers("s", self.nursery, ids, lambda server, kind: True)
+        journal = Journal(lambda: self.now)
+        for read, kinds in self.records.readers():
+            journal.add(Reader("timeline", read, kinds))
+        journal.note(SessionOpened, "s", "local")
+        relay = Askers("s", self.nursery, ids, lambda server, kind: True, journal)
         limits = attrs.evolve(Limits(), question_timeout_ms=PATIENCE * 1000)
-        self.questions = Questions(limits, Told(), ids, wall, "s", relay=relay.during)
+        self.questions = Questions(
+            limits, Told(), ids, wall, "s", journal=journal, relay=relay.during
+        )
         session = SimpleNamespace(relay=relay, inner=self.nursery, id="s")
         self.backchannel = Backchannel(cast(Any, session), self.wire)
         self._hello()
@@ -122,9 +132,11 @@ class Relayed(TrioMachine):
 
     def _is_lost(self, keep: set[str] | None = None) -> None:
         keep = keep or set()
-        self.wire.lost |= {*self.wire.asked} - keep
+        lost = {*self.wire.asked} - keep - self.wire.lost
+        self.wire.lost |= lost
         self.backchannel.start_over(keep)
-        self.away_since = self.now if self.away_since is None else self.away_since
+        if lost or self.away_since is None:  # what it was to read yet may be lost later
+            self.away_since = self.now
 
     @property
     def open(self) -> list[Asker]:
@@ -246,6 +258,17 @@ class Relayed(TrioMachine):
                 assert asker.question.is_relayed
             elif not live and self.now > self.away_since + BACK_WITHIN:
                 assert not asker.question.is_relayed
+
+    @invariant()
+    def its_facts_replayed_say_with_whom_each_question_is(self) -> None:
+        record = self.records.get("s")
+        assert record is not None
+        rows = record.timeline.rows.values()
+        assert {row.id: row.phase for row in rows if row.ends is None} == {
+            asker.question.id: "client" if asker.question.is_relayed else "tools"
+            for asker in self.open
+            if asker.question is not None
+        }
 
     @invariant()
     def who_has_a_dialog_of_a_question_that_is_over_was_told(self) -> None:

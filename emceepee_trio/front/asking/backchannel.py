@@ -137,17 +137,20 @@ class Backchannel:
         method: str,
         params: Mapping[str, Any] | None = None,
         about: RequestId | None = None,
-        of: str | None = None,
+        of: Question | None = None,
     ) -> dict[str, Any]:
-        """Its answer, to the question *of* that id if it is one. Cancelling this tells the client.
+        """Its answer, if it is one to the question *of* which it is. Cancelling tells the client.
 
         Raises:
             MCPError: it has answered with an error.
             CannotBeAsked: it is gone, or has come back as one that cannot do this any more.
         """
         while True:
+            if of is not None and not of.is_open:
+                raise CannotBeAsked  # somebody else was first, and nothing was there to withdraw
             try:
-                return await self._request(params, _Sent(method, about, of))
+                sent = _Sent(method, about, None if of is None else of.id)
+                return await self._request(params, sent)
             except _Lost:
                 about = None
             with trio.move_on_after(BACK_WITHIN):
@@ -219,7 +222,7 @@ class Dialog:
         if question.mode == "url" and question.kind == "elicitation":
             params.setdefault("elicitationId", question.id)  # which the modern era does without
         method = METHODS[question.kind]
-        return await self.backchannel.request(method, params, self.about, question.id)
+        return await self.backchannel.request(method, params, self.about, question)
 
     async def roots(self) -> None:
         """See `roots.py`: it has been asked when it came, and says itself when they change."""
