@@ -37,11 +37,6 @@ class Reader:
     failures: int = attrs.field(default=0, init=False)
     """Facts that it has failed to read; only the first is logged."""
 
-    @property
-    def dropped(self) -> int:
-        """Facts that it does not know of, though it should."""
-        return self.failures + self.crowded_out()
-
     def tell(self, fact: Fact) -> None:
         try:
             self.read(fact)

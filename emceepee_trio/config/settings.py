@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Annotated, Literal, TypeAlias
 
 import attrs
@@ -349,6 +350,24 @@ class Telemetry:
             "the ``OTEL_…`` variables."
         ),
     ] = None
+
+    def problems(self) -> Iterator[Problem]:
+        if (self.traces or self.metrics) and not all(map(_is_here, EXPORTERS)):
+            which = "traces" if self.traces else "metrics"
+            yield Problem(
+                which, "needs packages that are not here: pip install 'emceepee-trio[otel]'"
+            )
+
+
+EXPORTERS = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+"""What sends traces; an extra."""
+
+
+def _is_here(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # nor is what it would be in
+        return False
 
 
 ContextIn: TypeAlias = Literal["auto", "content", "structured"]

@@ -15,6 +15,7 @@ from emceepee_trio.config import (
     Reconnect,
     Retry,
     Server,
+    settings,
 )
 from emceepee_trio.model.json.strict import Invalid, structure
 from reading import only, read, said
@@ -570,3 +571,11 @@ def test_what_a_server_is_shown_as_is_made_once() -> None:
     assert server.target is server.target
     assert attrs.evolve(server, args=()).target == "y"
     assert server == Server("x", command="y", args=("--key", "z"))
+
+
+def test_traces_need_what_sends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    read({"telemetry": {"traces": True, "metrics": True}})
+    monkeypatch.setattr(settings, "EXPORTERS", ("opentelemetry.no.such.thing",))
+    read({"telemetry": {"endpoint": "http://127.0.0.1:4318"}})
+    (line,) = said({"telemetry": {"metrics": True}})
+    assert line.startswith("telemetry.metrics: needs packages that are not here: pip install")

@@ -140,7 +140,19 @@ def of_daemon(journal: Journal, slow: SlowSteps, listening: int, version: str) -
     yield Family(
         "facts_dropped_total",
         "counter",
-        "Facts that a reader of the record was too slow for, or has failed to read.",
+        "Facts that a reader of the record had no room for, as a timeline of a long session has "
+        "none, or that it has failed to read.",
         ("reader",),
-        {(reader.name,): reader.dropped for reader in journal.readers},
+        _dropped(journal),
     )
+
+
+def _dropped(journal: Journal) -> Counter[tuple[str]]:
+    """By name: some have one for each kind of facts, and one room for all of them."""
+    dropped, crowded_out = Counter[tuple[str]](), Counter[tuple[str]]()
+    for reader in journal.readers:
+        dropped[reader.name,] += reader.failures
+        crowded_out[reader.name,] = max(crowded_out[reader.name,], reader.crowded_out())
+    for name, count in crowded_out.items():
+        dropped[name] += count
+    return dropped

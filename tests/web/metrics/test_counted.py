@@ -78,7 +78,7 @@ def test_events_count_once_they_are_handed_over() -> None:
     assert told() == 0
     journal.note(facts.DeliveryHandedOver, "s", 3)
     assert told() == 5
-    assert journal.readers[0].dropped == 0
+    assert journal.readers[0].failures == 0
 
 
 def test_only_what_was_lost_by_itself_is_a_loss() -> None:

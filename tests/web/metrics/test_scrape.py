@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from emceepee_trio.config import Config, Server
 from emceepee_trio.config.bounds import SLOW_STEP_MS
 from emceepee_trio.errors import NotFound
+from emceepee_trio.journal import Journal, Reader
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import TaskState
 from emceepee_trio.session.manager import SessionManager, open_sessions
@@ -26,8 +27,9 @@ from emceepee_trio.session.session import Session
 from emceepee_trio.telemetry.labels import Labels
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
+from emceepee_trio.waits.watchdog import SlowSteps
 from emceepee_trio.web.metrics.scrape import Metrics, reference
-from emceepee_trio.web.metrics.standing import standing
+from emceepee_trio.web.metrics.standing import of_daemon, standing
 from fake_backends import raw, until
 from served import serve
 from stalls import steps_measured
@@ -208,3 +210,24 @@ async def test_what_is_there_is_documented() -> None:
         families = re.findall(r"^# HELP (emceepee_\S+) (.+)$", text.decode(), re.MULTILINE)
         documented = {family.full_name: family.what for family in reference()}
         assert dict(families) == documented
+
+
+def test_what_readers_dropped_is_told_once_for_each() -> None:
+    journal = Journal()
+
+    def fails(fact: facts.Fact) -> None:
+        raise ValueError
+
+    def room() -> int:
+        return 5
+
+    journal.add(Reader("timeline", fails, (facts.SessionOpened,), room))
+    journal.add(Reader("timeline", fails, (facts.SessionEnded,), room))
+    journal.note(facts.SessionOpened, "s", "ada")
+    journal.note(facts.SessionEnded, "s", "idle")
+    (family,) = (
+        each
+        for each in of_daemon(journal, SlowSteps(), 0, "1")
+        if each.name == "facts_dropped_total"
+    )
+    assert family.values == {("timeline",): 7}

@@ -14,6 +14,7 @@ def add_to(pages: Pages) -> None:
     limits = pages.manager.config.limits
     records = Records(limits.facts, limits.facts_in_all)
     for read, kinds in records.readers():
-        pages.manager.journal.add(Reader("timeline", read, kinds))
+        reader = Reader("timeline", read, kinds, lambda: records.dropped)
+        pages.manager.journal.add(reader)
     sessions.add_to(pages, records)
     session.add_to(pages, records)
