@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from emceepee_trio.config import Server
 from emceepee_trio.model.json.fields import fields_of
 from emceepee_trio.model.json.schema import arms, is_union, json_schema
 from emceepee_trio.tools import TOOLBOX
@@ -51,10 +52,15 @@ def _tool(tool: Tool, results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _objects(cls: type) -> dict[str, Mapping[str, Any]]:
-    """Arguments that the schema shows as objects without a word, to be short, in full."""
+    """Arguments that the schema shows as objects without a word, to be short, in full.
+
+    What is said of a server by a tool is what is said of it in a file.
+    """
+    of_servers = {a.name: a.type for a in fields_of(Server)} if cls.__name__ == "AddServer" else {}
     found: dict[str, Mapping[str, Any]] = {}
     for a in fields_of(cls):
-        for each in arms(a.type) if is_union(a.type) else (a.type,):
+        kind = of_servers.get(a.name, a.type)
+        for each in arms(kind) if is_union(kind) else (kind,):
             if isinstance(each, type) and attrs.has(each):
                 found[a.name] = json_schema(each)
     return found
