@@ -22,6 +22,7 @@ import attrs
 import pytest
 import trio
 
+import demo_picture
 import pages
 import time_server
 import warm
@@ -91,11 +92,12 @@ class Shell:
         text = text.replace(PORT, str(self.port))
         return text.replace(PID, str(self.daemon.pid)) if self.daemon else text
 
-    def run(self, command: Command) -> None:
+    def run(self, command: Command) -> str:
         """Has to do what the page says, and print what it shows."""
         done = self.do(command.typed)
         assert done.returncode == 0, f"{command}\n{done.stdout}"
         self.compare(command, done.stdout)
+        return done.stdout
 
     def run_and_agree(self, command: Command) -> None:
         """As above, of one that asks first: it has shown all by then."""
@@ -193,9 +195,18 @@ def test_the_tutorial_can_be_done_word_by_word(shell: Shell) -> None:
         if block.page == TUTORIAL and block.kind == "json"
     )
     for step in steps[:at]:
-        shell.run(step)
+        printed = shell.run(step)
+        if step.typed == "emceepee demo":
+            check_picture(printed)
     with shell.serving(steps[at]):
         trio.run(go_on_with_a_client, shell, entry["args"], steps[at + 1 :])
+
+
+def check_picture(printed: str) -> None:
+    """That the README shows the tour as it is."""
+    shown = demo_picture.FILE.read_text("utf-8")
+    now = demo_picture.lines_of(demo_picture.drawn(printed))
+    assert now == demo_picture.lines_of(shown), "run: python tests/support/demo_picture.py"
 
 
 async def go_on_with_a_client(shell: Shell, args: list[str], steps: list[Command]) -> None:
