@@ -156,6 +156,20 @@ HOMES = (
         environ={"CLAUDE_CONFIG_DIR": "{home}/work"},
     ),
     HomeShape(
+        "claude code of its first versions",
+        "claude-code",
+        {".claude/.config.json": _servers(git=GIT)},
+        (".claude/.config.json",),
+        ("git",),
+    ),
+    HomeShape(
+        "claude code with a file of its first versions left",
+        "claude-code",
+        {".claude/.config.json": _servers(a=GIT), ".claude.json": _servers(git=GIT)},
+        (".claude.json",),
+        ("a", "git"),
+    ),
+    HomeShape(
         "claude code that was never started",
         "claude-code",
         {".claude/CLAUDE.md": b"Be brief."},

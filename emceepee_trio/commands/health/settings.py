@@ -10,9 +10,23 @@ from pathlib import Path
 from ...config import Config, ConfigError, Lacking, default_path, load
 from ...web.token_file import MINTED, VARIABLE, BadToken, find_token, read_token, state_directory
 from ..home.asking import shown
+from ..home.entry import unit_path
+from ..service.unit import VARIABLES
 from .finding import Finding
 
 CONFIG, TOKEN, STATE = "configuration", "token", "state directory"
+
+
+def of_service(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a service of this user is told beside, where there is one."""
+    if not unit_path(environ).exists():
+        return {}
+    try:
+        text = Path(VARIABLES.replace("%h", str(Path.home()))).read_text("utf-8")
+    except (OSError, ValueError):
+        return {}
+    pairs = (line.partition("=") for line in text.splitlines() if not line.startswith(("#", ";")))
+    return {name.strip(): value.strip().strip("\"'") for name, sign, value in pairs if sign}
 
 
 def configuration(path: Path | None) -> tuple[Config | None, list[Finding]]:
@@ -22,7 +36,7 @@ def configuration(path: Path | None) -> tuple[Config | None, list[Finding]]:
         remedy = "`emceepee import` makes one of what your clients have"
         return Config(), [Finding(CONFIG, "note", f"{shown(where)} is not there", remedy)]
     try:
-        loaded = load(where)
+        loaded = load(where, {**of_service(), **os.environ})
     except ConfigError as error:
         check = f"correct it; `emceepee check {shown(where)}` tells when it is right"
         return None, [Finding(CONFIG, "broken", str(each), check) for each in error.problems]

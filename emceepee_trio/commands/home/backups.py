@@ -13,7 +13,8 @@ from pathlib import Path
 
 import attrs
 
-from ...web.token_file import state_directory
+from ...web.token_file import BadToken, state_directory
+from ..common.options import Usage
 from .documents import Document, Unusable
 
 
@@ -39,7 +40,14 @@ class Backups:
 
     @classmethod
     def here(cls) -> Backups:
-        return cls(state_directory() / "connected")
+        """
+        Raises:
+            Usage: nobody says where to keep them.
+        """
+        try:
+            return cls(state_directory() / "connected")
+        except BadToken:
+            raise Usage("there is no home to keep backups in; set XDG_STATE_HOME") from None
 
     def __iter__(self) -> Iterator[Backup]:
         for path in sorted(self.folder.glob("*.json")):

@@ -118,13 +118,14 @@ class Document:
         try:
             after: str = change(before.removeprefix(BOM))
             is_right = read_text(after, self.target) in wanted
+            content = (bom + after).encode()
         except (edits.NoObject, jsonc.SyntaxProblem, ValueError):
-            is_right = False
+            is_right, content = False, b""
         if not is_right:  # written in a way that we do not know
             raise self._unusable(
                 "nothing can be put there or taken out without harm; do it by hand"
             )
-        return (bom + after).encode()
+        return content
 
     def _unusable(self, why: str) -> Unusable:
         return Unusable(f"{self.path}: {why}")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import attrs
 
-from ...errors import EmceepeeError
+from ..common.options import Usage
 
 Environ = Mapping[str, str]
 
 
-class NoHome(EmceepeeError):
+class NoHome(Usage):
     """Nobody says where a user's files are."""
 
 
@@ -75,8 +75,14 @@ class Around:
 
 def _claude_code(around: Around) -> Iterator[ClientFile]:
     moved = around.named("CLAUDE_CONFIG_DIR")
-    path = (moved or around.home) / ".claude.json"
-    yield ClientFile("claude-code", path, "mcpServers", moved or around.home / ".claude")
+    folder = moved or around.home / ".claude"
+    path, early = (moved or around.home) / ".claude.json", folder / ".config.json"
+    # Of its first versions; it goes on with that one as long as it is the only one.
+    is_early = early.is_file() and not path.exists()
+    if early.is_file():
+        yield ClientFile("claude-code", early, "mcpServers", early, is_for_us=is_early)
+    if not is_early:
+        yield ClientFile("claude-code", path, "mcpServers", folder)
 
 
 def _claude_desktop(around: Around) -> Iterator[ClientFile]:

@@ -263,6 +263,14 @@ def test_a_service_finds_what_the_shell_finds_or_it_is_told(
     assert "emceepee install-service --user" in said["service", "broken"]
 
 
+def test_what_only_the_service_is_told_is_known(at_home: AtHome) -> None:
+    service(at_home, "active")
+    configure(at_home, {"mcpServers": {"t": {"url": "https://t/${T_PATH}"}}})
+    assert ("configuration", "warning") in states(at_home, "--quick")
+    (at_home.config.parent / "environment").write_text('# secrets\nT_PATH="mcp"\n')
+    assert ("configuration", "warning") not in states(at_home, "--quick")
+
+
 def test_a_service_whose_program_has_moved_is_told(at_home: AtHome) -> None:
     service(at_home, "active")
     unit = at_home.home / ".config/systemd/user/emceepee.service"

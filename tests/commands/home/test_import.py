@@ -7,9 +7,13 @@ import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from at_home import AtHome
-from emceepee_trio.config import load
+from emceepee_trio.commands.home.found import TheirServer
+from emceepee_trio.commands.home.take_over import NEW, SAME, judge
+from emceepee_trio.config import Server, load
 from homes import GIT, HOMES, HUB, SECRET, TICKETS, HomeShape, snapshot
 
 pytestmark = pytest.mark.once
@@ -110,6 +114,24 @@ def test_who_has_a_name_keeps_it(at_home: AtHome) -> None:
     assert "2 new, 1 same, 2 conflict" in ran.out
     assert "another one than that of claude-code" in ran.out
     assert "another one than ours" in ran.out
+
+
+SERVERS = st.sampled_from([Server(name, command=c) for name in "abc" for c in ("x", "y")])
+
+
+@given(st.lists(SERVERS, max_size=8), st.lists(SERVERS, max_size=3, unique_by=lambda s: s.name))
+def test_imported_twice_is_imported_once(theirs: list[Server], ours: list[Server]) -> None:
+    found = [TheirServer("cursor", "cursor", each.name, {}, each) for each in theirs]
+    known = {server.name: server for server in ours}
+    first = judge(found, known)
+    new = {each.found.name: each.found.server for each in first if each.state == NEW}
+    assert not new.keys() & known.keys()
+    assert len(new) == sum(each.state == NEW for each in first)
+    after = {name: server for name, server in new.items() if server is not None} | known
+    again = judge(found, after)
+    assert [each.state for each in again] == [
+        SAME if each.state == NEW else each.state for each in first
+    ]
 
 
 def test_comments_of_ours_stay_and_what_it_was_is_kept(at_home: AtHome) -> None:
