@@ -1553,6 +1553,7 @@ async def listed_servers(here: Here) -> None:
     servers = [Server(name, command="x", disabled=True) for name in "ab"]
     async with open_page(tokens=None, servers=servers) as there:
         assert "and 1 more servers" in await there.browser().page("/servers")
+        here.monkeypatch.setattr(listing_of_servers, "MAX_SHOWN", 1)
         await there.session("ada/1")
         await there.session("ada/2")
         assert "and 1 more sessions" in await there.browser().page("/servers/a")

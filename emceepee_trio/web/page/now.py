@@ -16,6 +16,7 @@ import trio
 from ...backend.backend import Backend
 from ...model.json.intake import Steps
 from ...model.json.weight import cut
+from ...model.states import BackendState
 from ...model.text.redact import label
 from ...session.call import Call
 from ...session.questions import Question
@@ -30,6 +31,8 @@ from .waiting import REASON, wait_of
 MAX_SHOWN = 100
 """Of each: questions, calls, servers, children. The oldest calls are shown, and the largest
 children."""
+MANY = 2000
+"""Of which the oldest are looked for, before more are gathered."""
 BREATH = 16
 """Sessions that are looked at in one step."""
 ASKS = 200
@@ -78,21 +81,27 @@ class _Found:
                 asked = session.questions
                 open_ = [*asked.open("elicitation"), *asked.open("sampling")]
                 self.questions_in_all += len(open_)
-                both = [*self.questions, *((session, question) for question in open_)]
-                self.questions = heapq.nsmallest(MAX_SHOWN, both, key=_asked_at)
+                self.questions += [(session, question) for question in open_]
+                if len(self.questions) > MANY:
+                    self.questions = heapq.nsmallest(MAX_SHOWN, self.questions, key=_asked_at)
             if session.calls.has_unsettled:
                 unsettled = session.calls.unsettled()
                 self.calls_in_all += len(unsettled)
-                all_ = [*self.calls, *((session, call) for call in unsettled)]
-                self.calls = heapq.nsmallest(MAX_SHOWN, all_, key=_started)
+                self.calls += [(session, call) for call in unsettled]
+                if len(self.calls) > MANY:
+                    self.calls = heapq.nsmallest(MAX_SHOWN, self.calls, key=_started)
             for name, backend in session.backends.items():
-                self.servers.setdefault(name, States()).add(backend)
+                if (states := self.servers.get(name)) is None:
+                    states = self.servers[name] = States()
+                states.add(backend)
                 process = backend.process
                 if process is not None and process.pid not in self._pids:
                     self._pids.add(process.pid)  # one that sessions share is one
                     self.children.append(_Child(session, backend, process.pid, process.started_at))
             if n % BREATH == 0:
                 yield
+        self.questions = heapq.nsmallest(MAX_SHOWN, self.questions, key=_asked_at)
+        self.calls = heapq.nsmallest(MAX_SHOWN, self.calls, key=_started)
 
     def to_json(self, sizes: Sizes) -> dict[str, Any]:
         children = sorted(self.children, key=lambda each: -sizes.resident(each.pid))
@@ -174,22 +183,25 @@ def _started(each: tuple[Session, Call]) -> float:
     return each[1].started
 
 
+_WELL = {BackendState.CONNECTED, BackendState.IDLE}
+
+
 @attrs.define(eq=False)
 class States:
     """One name, in all sessions that have a server of it."""
 
-    states: Counter[str] = attrs.field(factory=Counter, init=False)
+    _counts: dict[BackendState, int] = attrs.field(factory=dict, init=False)
     last_error: str | None = attrs.field(default=None, init=False)
 
     def add(self, backend: Backend) -> None:
-        state = backend.state.value
-        self.states[state] += 1
-        if backend.last_error is not None and state not in ("connected", "idle"):
+        state = backend.state
+        self._counts[state] = self._counts.get(state, 0) + 1
+        if state not in _WELL and backend.last_error is not None:
             self.last_error = backend.last_error
 
     def to_json(self) -> dict[str, Any]:
         error = self.last_error
         return {
-            "states": dict(self.states),
+            "states": {state.value: count for state, count in self._counts.items()},
             "last_error": None if error is None else cut(error, REASON),
         }

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import trio
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2.meta import find_referenced_templates
 
 from ....model.json.intake import Steps
 from ....model.text.show import escaped
@@ -23,7 +24,7 @@ PIECES = 250
 @attrs.define(eq=False)
 class Renderer:
     _environment: Environment = attrs.field(init=False)
-    _templates: Mapping[str, Template] = attrs.field(factory=dict, init=False)
+    _templates: dict[str, Template] = attrs.field(factory=dict, init=False)
     _reading: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -44,15 +45,20 @@ class Renderer:
         }
 
     async def render(self, name: str, data: Mapping[str, Any]) -> str:
-        async with self._reading:
-            if not self._templates:
+        if name not in self._templates:
+            async with self._reading:
                 # Compiled once, which takes longer than anybody shall wait.
-                self._templates = await trio.to_thread.run_sync(self._compiled)
+                await trio.to_thread.run_sync(self._compile, name)
         return await in_slices(_written(self._templates[name], data))
 
-    def _compiled(self) -> dict[str, Template]:
-        names = self._environment.list_templates(extensions=["html"])
-        return {name: self._environment.get_template(name) for name in names}
+    def _compile(self, name: str) -> None:
+        """And all that it is made of."""
+        if name not in self._templates:
+            tree = self._environment.parse((FOLDER / name).read_text("utf-8"))
+            for other in find_referenced_templates(tree):
+                assert other is not None, f"{name} names a template that it makes up"
+                self._compile(other)
+            self._templates[name] = self._environment.get_template(name)
 
 
 def _written(template: Template, data: Mapping[str, Any]) -> Steps[str]:

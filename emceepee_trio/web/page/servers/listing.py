@@ -18,11 +18,11 @@ from ....tools.servers import describe, process_json
 from ....waits.slices import in_slices
 from ..common.pages import Data, Pages
 from ..common.requests import visit
-from ..now import BREATH, States
+from ..now import BREATH, MAX_SHOWN, States
 from ..waiting import REASON
 
 MAX_SERVERS = 1000
-"""In the list, and sessions of one of them; the first are shown."""
+"""In the list; the first are shown."""
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ def add_to(pages: Pages) -> None:
         one = find(pages, name)
         having = list(with_it(pages, name))
         said = []
-        for session, backend in having[:MAX_SERVERS]:
+        for session, backend in having[:MAX_SHOWN]:
             said.append(_in(pages, session, backend))
         return {**_entry(one), "sessions": said, "sessions_in_all": len(having)}
 
@@ -90,7 +90,9 @@ def _states(sessions: list[Session]) -> Steps[dict[str, States]]:
     found: dict[str, States] = {}
     for n, session in enumerate(sessions, 1):
         for name, backend in session.backends.items():
-            found.setdefault(name, States()).add(backend)
+            if (states := found.get(name)) is None:
+                states = found[name] = States()
+            states.add(backend)
         if n % BREATH == 0:
             yield
     return found
