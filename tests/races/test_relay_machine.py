@@ -20,6 +20,7 @@ from emceepee_trio.config import Limits
 from emceepee_trio.errors import NotFound
 from emceepee_trio.front.asking.backchannel import BACK_WITHIN, Backchannel
 from emceepee_trio.journal import Journal, Reader
+from emceepee_trio.model.events import ElicitationAnswered
 from emceepee_trio.model.facts import SessionOpened
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.model.timeline.records import Records
@@ -116,8 +117,9 @@ class Relayed(TrioMachine):
         journal.note(SessionOpened, "s", "local")
         relay = Askers("s", self.nursery, ids, lambda server, kind: True, journal)
         limits = attrs.evolve(Limits(), question_timeout_ms=PATIENCE * 1000)
+        self.told = Told()
         self.questions = Questions(
-            limits, Told(), ids, wall, "s", journal=journal, relay=relay.during
+            limits, self.told, ids, wall, "s", journal=journal, relay=relay.during
         )
         session = SimpleNamespace(relay=relay, inner=self.nursery, id="s")
         self.backchannel = Backchannel(cast(Any, session), self.wire)
@@ -169,7 +171,9 @@ class Relayed(TrioMachine):
         else:
             state, answer = ANSWERS[act]
             try:
-                self.questions.answer(asker.question, state, answer)
+                # The operator does it on the page, of which the client knows nothing.
+                by = act if act == "operator" else None
+                self.questions.answer(asker.question, state, answer, by=by)
             except NotFound:
                 pass
             else:
@@ -276,6 +280,13 @@ class Relayed(TrioMachine):
             if asker.question is not None and not asker.question.is_open:
                 assert self.wire.live(asker) == []
         assert len(self.wire.cancelled) == len(set(self.wire.cancelled))
+
+    @invariant()
+    def the_client_hears_that_the_operator_has_answered(self) -> None:
+        heard = self.told.of(ElicitationAnswered)
+        by_operator = [a.question.id for a in self.askers if a.question and "operator" in a.taken]
+        assert sorted(said.request_id for said in heard) == sorted(by_operator)
+        assert all(said.by == "operator" for said in heard)
 
     @invariant()
     def every_backend_got_at_most_one_answer(self) -> None:
