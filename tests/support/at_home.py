@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from emceepee_trio import logs
 from emceepee_trio.cli import main
 from homes import HomeShape
 
@@ -45,6 +46,8 @@ class AtHome:
         home.mkdir()
         for name in STRANGERS:
             patch.delenv(name, raising=False)
+        # The log of this process is that of all other tests in it.
+        patch.setattr(logs, "configure", lambda *_, **__: None)
         at_home = cls(home, state, capture, patch)
         at_home.set({"HOME": str(home), "PORT": NOBODY, "XDG_STATE_HOME": str(state)})
         return at_home
