@@ -131,12 +131,19 @@ def _programs(text: str) -> Iterator[list[str]]:
 
 
 def looks_like(shown: tuple[str, ...] | list[str], printed: str) -> bool:
-    """Whether it was *printed*, where ``…`` is anything in a line, and alone any lines."""
-    lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
+    """Whether it was *printed*, where ``…`` is anything in a line, and alone any lines.
+
+    How wide a column is depends on what is in it, such as where this Python is.
+    """
+    lines = [_narrow(line) for line in printed.strip("\n").splitlines()]
     pattern = ""
     for line in shown:
         if line.strip() == "…":
             pattern += r"(?:[^\n]*\n)*?"
         else:
-            pattern += ".*?".join(map(re.escape, line.rstrip().split("…"))) + r"\n"
+            pattern += ".*?".join(map(re.escape, _narrow(line).split("…"))) + r"\n"
     return re.fullmatch(pattern, "\n".join(lines) + "\n") is not None
+
+
+def _narrow(line: str) -> str:
+    return re.sub(r"(?<=\S) {2,}", "  ", line.rstrip())
