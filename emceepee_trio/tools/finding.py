@@ -24,6 +24,7 @@ from ..config.server import A_NAME, NAME
 from ..errors import InvalidArguments
 from ..model.json.fields import Doc, Most, frozen
 from ..model.json.problems import did_you_mean
+from ..model.protocol.apps import is_for_model
 from ..model.search.ranking import query_terms, rank
 from ..model.wire import dumps, loads
 from ..session.session import Session
@@ -65,7 +66,7 @@ async def list_tools(request: Request, asked: ListTools) -> Reply:
     backends, missing = await chosen(session, asked.server)
     gathered = await gather(request, "tools", backends, fresh=asked.fresh)
     gathered.errors[:0] = missing
-    wanted = await of_tool.among(session, await gathered.names())
+    wanted = await _for_model(gathered, await of_tool.among(session, await gathered.names()))
     if asked.query is not None:
         groups = await _fitting(session, gathered, wanted, asked.query)
     else:
@@ -135,6 +136,18 @@ def _names(server: str | tuple[str, ...]) -> tuple[str, ...] | None:
     except (ValueError, RecursionError):
         return None
     return tuple(names) if all(isinstance(name, str) for name in names) else None
+
+
+async def _for_model(gathered: Gathered, wanted: Sequence[bool]) -> list[bool]:
+    """Which of the *wanted* anybody may call: others are for what their servers show to people."""
+    entries = itertools.chain.from_iterable(each.of_server for each in gathered.lists)
+    found: list[bool] = []
+    async with Turns() as turns:
+        for entry, is_wanted in zip(entries, wanted, strict=True):
+            if turns.is_over:
+                await turns.next()
+            found.append(is_wanted and is_for_model(entry))
+    return found
 
 
 async def _fitting(

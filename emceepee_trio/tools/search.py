@@ -79,7 +79,11 @@ async def codemode_search(request: Request, asked: CodemodeSearch) -> Reply:
             for kind, of_servers in lists.items():
                 await bring_up(session, turns, kind, of_servers)
             numbers = [
-                number for kind in kinds for name in names for number in kept.numbers(name, kind)
+                number
+                for kind in kinds
+                for name in names
+                for number in kept.numbers(name, kind)
+                if number in kept.index.entries
             ]
         searched = _Searched(session, kept, frozenset(numbers), {})
         found = [await searched.found(query, asked.mode) for query in queries]

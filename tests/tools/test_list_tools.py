@@ -9,7 +9,7 @@ import pytest
 
 from emceepee_client import Emceepee, Open
 from emceepee_trio.config.bounds import MAX_PAGE_BYTES
-from fake_backends import Journal, demo, raw
+from fake_backends import Journal, app, demo, raw
 from like import Like
 
 NO_RESTART = {"restart": {"enabled": False}}
@@ -33,6 +33,19 @@ async def pages(emceepee: Emceepee, **asked: Any) -> list[Any]:
         found.append(await emceepee.says("list_tools", **asked, cursor=found[-1]["cursor"]))
     assert "more" not in found[-1]
     return found
+
+
+async def test_a_tool_that_is_for_an_app_alone_is_not_found_and_can_be_called(
+    connect: Open,
+) -> None:
+    async with connect({"apps": app(), "demo": demo()}) as emceepee:
+        said = await emceepee.says("list_tools")
+        assert "chart" in names(said, "apps")
+        assert "refresh" not in names(said, "apps")
+        assert (await emceepee.says("list_tools", query="refresh"))["tools"] == []
+        for asked in ({"query": "refresh"}, {"query": "refresh", "mode": "regex"}):
+            assert "refresh" not in json.dumps((await emceepee.says("codemode_search", **asked)))
+        assert "refresh" in (await emceepee.execute("apps", "refresh")).text
 
 
 async def test_entries_are_what_the_server_said(

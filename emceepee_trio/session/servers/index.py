@@ -1,7 +1,8 @@
 """What a session can find: kept beside the lists it is made of, and changed where they have.
 
 There is none before the first search. A list that is what it was costs one look; of one that has
-changed, only the entries that have are taken out and put in. Knows neither queries nor answers.
+changed, only the entries that have are taken out and put in. Tools that are for no model are found
+by nobody. Knows neither queries nor answers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import attrs
 import trio
 
 from ...model.json.intake import Steps
+from ...model.protocol.apps import is_for_model
 from ...model.search.entries import entry_of
 from ...model.search.index import Index, Kind
 
@@ -87,13 +89,15 @@ class SessionIndex:
         self, shelf: _Shelf, key: tuple[str, int], server: str, kind: Kind, entry: Said
     ) -> None:
         self._last += 1
-        self.index.add(self._last, entry_of(kind, server, entry))
+        if kind != "tools" or is_for_model(entry):
+            self.index.add(self._last, entry_of(kind, server, entry))
         self.said[self._last] = entry
         shelf.by_name[key] = (self._last, entry)
 
     def _remove(self, shelf: _Shelf, key: tuple[str, int]) -> None:
         number, _ = shelf.by_name.pop(key)
-        self.index.remove(number)
+        if number in self.index.entries:
+            self.index.remove(number)
         del self.said[number]
 
 

@@ -11,6 +11,14 @@ _OF_TASKS = "front/tasks.py"
 
 GATEWAY = (
     mutant(
+        "a model finds tools that are for people alone",
+        "tools/finding.py",
+        "is_wanted and is_for_model(entry)",
+        "is_wanted",
+        "tools/test_list_tools.py"
+        "::test_a_tool_that_is_for_an_app_alone_is_not_found_and_can_be_called",
+    ),
+    mutant(
         "a client hears a code of the other era where there is none",
         "model/protocol/eras.py",
         '    if method == "resources/read" and of_modern != is_modern:\n',

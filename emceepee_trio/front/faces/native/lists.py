@@ -23,15 +23,13 @@ from ....model.native.choice import Chosen, Offered, choose
 from ....model.native.names import native_name
 from ....model.native.places import in_entry
 from ....model.native.uris import native_uri
+from ....model.protocol.apps import is_for_model
 from ....session.session import Session
 from ....tools import BESIDE
 from ....tools.common.asking import OUT_OF_REACH, list_of
 from ....tools.common.registry import Request
 from ....waits.firewall import Firewall, begin
 from .readings import Readings
-
-UI = "io.modelcontextprotocol/ui"
-"""The extension whose clients show what tools have for people, and call tools for those."""
 
 NAMES: Mapping[str, List] = {source.method: name for name, source in SOURCES.items()}
 """Which list of servers it is, by its method."""
@@ -157,11 +155,3 @@ def lists_of(session: Session) -> NativeLists:
 @lru_cache(maxsize=1000)
 def _compiled(patterns: tuple[str, ...]) -> AllowedNames:
     return AllowedNames.of(patterns)
-
-
-def is_for_model(tool: Mapping[str, Any]) -> bool:
-    """Whether anybody may call it, and not only what its server shows to people."""
-    meta = tool.get("_meta")
-    ui = meta.get("ui") if isinstance(meta, Mapping) else None
-    visibility = ui.get("visibility") if isinstance(ui, Mapping) else None
-    return not isinstance(visibility, list) or "model" in visibility or not visibility

@@ -22,6 +22,7 @@ from ....model import events
 from ....model.events import Happening
 from ....model.native.places import in_update
 from ....model.native.uris import native_uri
+from ....model.protocol.apps import UI
 from ....model.protocol.eras import notice_for
 from ....session.session import Session
 from ....tools.common.registry import Request
@@ -29,7 +30,7 @@ from ....waits.bell import Bell
 from ....waits.firewall import begin_lasting
 from ...news import News
 from ..face import extensions_of
-from .lists import UI, lists_of
+from .lists import lists_of
 from .readings import Readings, digest_of
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from ....errors import NotFound, ToolError
 from ....model.json.weight import weigh
 from ....model.native.places import in_update
 from ....model.native.uris import native_uri
+from ....model.protocol.apps import UI
 from ....tools.common.asking import ask
 from ....tools.common.following import check_shown, subscribe, unsubscribe
 from ....tools.common.registry import Request
@@ -31,7 +32,7 @@ from ...progress import Progress
 from ..face import Incoming, Result, extensions_of
 from .errors import as_answer, as_it_came
 from .listening import listen
-from .lists import UI, lists_of
+from .lists import lists_of
 from .news import readings_of
 from .owners import prompt_of, resource_of
 from .readings import digest_of
