@@ -140,6 +140,16 @@ class ServerRelay:
 
 
 @frozen
+class ViewRelay:
+    """Questions to clients with that view."""
+
+    elicitation: Annotated[
+        RelayTo | None, Doc("``auto`` or ``tools``; as for all, if not given.")
+    ] = None
+    sampling: Annotated[RelayTo | None, Doc("``auto`` or ``tools``; likewise.")] = None
+
+
+@frozen
 class Server:
     """One MCP server: a URL or a command, and how to treat it."""
 

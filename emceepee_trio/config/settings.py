@@ -38,6 +38,7 @@ from .server import (
     RelayTo,
     Server,
     Start,
+    ViewRelay,
     inheritance_problems,
 )
 
@@ -311,6 +312,19 @@ def with_defaults(
 
 
 @frozen
+class RelayViews:
+    """Questions to clients by their view; what a server's own entry says comes first."""
+
+    tools: Annotated[ViewRelay, Doc("The view ``tools``.")] = attrs.field(factory=ViewRelay)
+    core: Annotated[ViewRelay, Doc("The view ``core``.")] = attrs.field(factory=ViewRelay)
+    code: Annotated[ViewRelay, Doc("The view ``code``.")] = attrs.field(factory=ViewRelay)
+    native: Annotated[ViewRelay, Doc("The view ``native``.")] = attrs.field(factory=ViewRelay)
+    server: Annotated[ViewRelay, Doc("Clients that see one server as it is.")] = attrs.field(
+        factory=ViewRelay
+    )
+
+
+@frozen
 class RelaySettings:
     """Questions of servers to clients that can answer them by themselves."""
 
@@ -321,6 +335,15 @@ class RelaySettings:
     sampling: Annotated[
         RelayTo, Doc("``auto``: a client that can sample by itself is asked; ``tools``: none is.")
     ] = "auto"
+    views: Annotated[
+        RelayViews, Doc('What is otherwise for clients with a view: ``{"native": {…}}``.')
+    ] = attrs.field(factory=RelayViews)
+
+    def of(self, view: str, kind: Literal["elicitation", "sampling"]) -> RelayTo:
+        """Of clients with that view, where the server's own entry says nothing."""
+        said: RelayTo | None = getattr(getattr(self.views, view), kind)
+        general: RelayTo = getattr(self, kind)
+        return said or general
 
 
 @frozen

@@ -53,6 +53,11 @@ class Asker(Protocol):
         ...
 
     @property
+    def view(self) -> str:
+        """What its client is shown, by the name that the configuration has for that."""
+        ...
+
+    @property
     def is_heard(self) -> bool:
         """Whether what is put to it now reaches its client now, and not with its next request."""
         ...
@@ -133,8 +138,8 @@ class Askers:
     session_id: str
     nursery: trio.Nursery
     new_id: Callable[[], str]
-    wants: Callable[[str, Kind], bool]
-    """Whether questions of that server and kind are put to clients at all."""
+    wants: Callable[[str, Kind, str], bool]
+    """Whether questions of that server and kind are put to clients with that view."""
     journal: Journal = attrs.field(factory=Journal)
     _offers: list[Offer] = attrs.field(factory=list, init=False)
     """Oldest first."""
@@ -219,9 +224,12 @@ class Askers:
         return True
 
     def _asker(self, question: Question) -> Asker | None:
-        if not self.wants(question.server, question.kind):
-            return None
-        found = [a for a in self._askers(question) if a.can(question.kind, question.params)]
+        kind = question.kind
+        found = [
+            asker
+            for asker in self._askers(question)
+            if self.wants(question.server, kind, asker.view) and asker.can(kind, question.params)
+        ]
         heard = (asker for asker in found if asker.is_heard)
         return next(heard, found[0] if found else None)
 

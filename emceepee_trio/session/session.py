@@ -157,7 +157,7 @@ class Session:
             self.id,
             self.shared.journal,
         )
-        self.relay = Askers(self.id, self.inner, self.new_id, self._is_relayed, self.shared.journal)
+        self.relay = Askers(self.id, self.inner, self.new_id, self.is_relayed, self.shared.journal)
         self.questions = Questions(
             limits,
             self.publish,
@@ -367,11 +367,11 @@ class Session:
     ) -> dict[str, Any]:
         return await self.questions.ask(server, kind, params, abandoned)
 
-    def _is_relayed(self, server: str, kind: Kind) -> bool:
-        """Whether its questions are put to clients that can take them."""
+    def is_relayed(self, server: str, kind: Kind, view: str) -> bool:
+        """Whether its questions are put to clients with that view that can take them."""
         backend = self.backends.get(server)
         said = None if backend is None else getattr(backend.server.relay, kind)
-        to: RelayTo = said or getattr(self.config.relay, kind)
+        to: RelayTo = said or self.config.relay.of(view, kind)
         return to == "auto"
 
     def roots(self, server: str | None = None) -> list[dict[str, Any]]:

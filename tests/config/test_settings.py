@@ -74,7 +74,14 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "results": {"inline_bytes": 16 * 1024, "bytes": 256 * mib, "keep_ms": 30 * minute},
         "native": {"max_name": 45, "max_tools": 100},
         "telemetry": {"traces": False, "metrics": False, "endpoint": None},
-        "relay": {"elicitation": "auto", "sampling": "auto"},
+        "relay": {
+            "elicitation": "auto",
+            "sampling": "auto",
+            "views": {
+                view: {"elicitation": None, "sampling": None}
+                for view in ("tools", "core", "code", "native", "server")
+            },
+        },
         "page": {"payloads": True},
     }
     assert attrs.asdict(only({"command": "x"})) == {

@@ -236,6 +236,15 @@ async def test_a_modern_client_is_asked_in_rounds_what_a_server_of_the_other_era
         assert said["structuredContent"]["got"]["error"]["code"] == -32601
 
 
+async def test_a_modern_server_is_not_told_that_a_client_can_what_it_is_not_to_be_asked() -> None:
+    can: Json = {f"{META}clientCapabilities": {"elicitation": {}, "sampling": {}, "roots": {}}}
+    relay = {"views": {"server": {"elicitation": "tools"}}}
+    async with opened("modern", "modern", relay=relay) as it:
+        await it.ask("tools/call", can, name="anything", arguments={})
+        told = it.heard("tools/call")["_meta"][f"{META}clientCapabilities"]
+        assert told.keys() == {"sampling", "roots"}
+
+
 async def test_a_stream_says_what_it_will_deliver_and_delivers_that() -> None:
     async with opened("modern") as direct:
         wanted = {

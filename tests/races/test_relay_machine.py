@@ -115,7 +115,7 @@ class Relayed(TrioMachine):
         for read, kinds in self.records.readers():
             journal.add(Reader("timeline", read, kinds))
         journal.note(SessionOpened, "s", "local")
-        relay = Askers("s", self.nursery, ids, lambda server, kind: True, journal)
+        relay = Askers("s", self.nursery, ids, lambda server, kind, view: True, journal)
         limits = attrs.evolve(Limits(), question_timeout_ms=PATIENCE * 1000)
         self.told = Told()
         self.questions = Questions(

@@ -76,6 +76,7 @@ class Client:
         factory=lambda: trio.open_memory_channel[Any](10)
     )
     is_alone: bool = False
+    view: str = "tools"
 
     def can(self, kind: Kind, params: Mapping[str, Any]) -> bool:
         return takes(self.capabilities, kind, params)
@@ -129,7 +130,7 @@ async def open_scene(journal: Journal | None = None, **limits: int) -> AsyncGene
     async with open_calls() as world, trio.open_nursery() as nursery:
         ids, told, calls = new_ids(), Told(), world.calls
         notes = Journal() if journal is None else journal
-        relay = Askers("s", nursery, ids, lambda server, kind: kind in scene.wanted, notes)
+        relay = Askers("s", nursery, ids, lambda server, kind, view: kind in scene.wanted, notes)
         questions = Questions(
             attrs.evolve(Limits(), **limits),
             told,

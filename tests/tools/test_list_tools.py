@@ -44,7 +44,7 @@ async def test_a_tool_that_is_for_an_app_alone_is_not_found_and_can_be_called(
         assert "refresh" not in names(said, "apps")
         assert (await emceepee.says("list_tools", query="refresh"))["tools"] == []
         for asked in ({"query": "refresh"}, {"query": "refresh", "mode": "regex"}):
-            assert "refresh" not in json.dumps((await emceepee.says("codemode_search", **asked)))
+            assert "refresh" not in json.dumps(await emceepee.says("codemode_search", **asked))
         assert "refresh" in (await emceepee.execute("apps", "refresh")).text
 
 

@@ -33,6 +33,8 @@ from .roots import ClientRoots
 
 METHODS = {"elicitation": "elicitation/create", "sampling": "sampling/createMessage"}
 
+ONE = "server"
+"""The view of one server as it is."""
 BACK_WITHIN = 10.0
 """Seconds that a question waits for a client that has lost its streams; then the tools have it."""
 
@@ -75,8 +77,7 @@ class Backchannel:
 
     session: Session
     channel: Channel
-    is_alone: bool = False
-    """It is shown one server as it is, so no tool of ours answers for it."""
+    view: str = "tools"
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     is_ready: bool = attrs.field(default=False, init=False)
     """It has said that it is initialized."""
@@ -116,6 +117,11 @@ class Backchannel:
                 if self.is_ready and "roots" in self.capabilities:
                     self._roots.ask()
         return False
+
+    @property
+    def is_alone(self) -> bool:
+        """It is shown one server as it is, so no tool of ours answers for it."""
+        return self.view == ONE
 
     def listens(self) -> None:
         """It can be asked now, if it could not before."""
@@ -205,6 +211,10 @@ class Dialog:
     @property
     def is_alone(self) -> bool:
         return self.backchannel.is_alone
+
+    @property
+    def view(self) -> str:
+        return self.backchannel.view
 
     @property
     def is_heard(self) -> bool:

@@ -37,7 +37,7 @@ from ...waits.bell import Bell
 from ...waits.firewall import Firewall, begin
 from ...waits.patience import Patience
 from ...waits.slot import Slot
-from .backchannel import METHODS, not_declared
+from .backchannel import METHODS, ONE, not_declared
 
 if TYPE_CHECKING:
     from ..faces.face import Incoming
@@ -67,17 +67,11 @@ class InputRequired(Exception):
         self.result = result
 
 
-async def continued(
-    front: Front,
-    asked: Incoming,
-    work: Callable[[Request], Awaitable[T]],
-    *,
-    is_alone: bool = False,
-) -> T:
+async def continued(front: Front, asked: Incoming, work: Callable[[Request], Awaitable[T]]) -> T:
     """What *work* comes to, in this exchange or in a later one.
 
-    Of a client that *is alone* what it says goes to the server as it is, and nobody else is asked
-    what it cannot.
+    Of a client that sees one server what it says goes there as it is, and nobody else is asked what
+    it cannot.
 
     Raises:
         InputRequired: the client is asked.
@@ -94,8 +88,8 @@ async def continued(
     if "requestState" in asked.params:
         one = owner.find(asked)
         one.take(answers)
-    elif is_alone or ASKED.keys() & capabilities.keys():
-        one = owner.begin(asked, work, is_alone=is_alone)
+    elif front.face.view == ONE or ASKED.keys() & capabilities.keys():
+        one = owner.begin(asked, work, front.face.view)
         one.early = dict(answers) if isinstance(answers, Mapping) else {}
     else:
         return await work(request)
@@ -116,9 +110,9 @@ class Interruptions:
     """By their states, those that were given to clients; the longest given first."""
 
     def begin(
-        self, asked: Incoming, work: Callable[[Request], Awaitable[T]], *, is_alone: bool
+        self, asked: Incoming, work: Callable[[Request], Awaitable[T]], view: str
     ) -> Interrupted[T]:
-        one = Interrupted[T](self, _repeated(asked), asked.entry.request, is_alone)
+        one = Interrupted[T](self, _repeated(asked), asked.entry.request, view)
         fields = {"session": self.session.id, "method": asked.method}
         wall = Firewall("tool_crashed", one.crashed, fields=fields)
         begin(self.session.inner, wall, one.run, work)
@@ -167,7 +161,7 @@ class Interrupted(Generic[T]):
     of: tuple[str, dict[str, Any]]
     request: Request
     """The first; what is worked on knows no other."""
-    is_alone: bool
+    view: str
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """Of the exchange that waits, or has been asked last."""
     _states: list[str] = attrs.field(factory=list, init=False)
@@ -222,6 +216,10 @@ class Interrupted(Generic[T]):
         self._news.ring()
 
     # As one who can be asked:
+
+    @property
+    def is_alone(self) -> bool:
+        return self.view == ONE
 
     @property
     def is_heard(self) -> bool:

@@ -41,6 +41,7 @@ from ...model.protocol.eras import (
 from ...model.protocol.levels import LEVELS
 from ...session.buffers import LogEntry
 from ...session.call import Call, Task
+from ...session.questions import Kind
 from ...tools.common.asking import as_tool_error
 from ...tools.common.following import subscribe, unsubscribe
 from ...tools.common.pages import with_pages
@@ -164,7 +165,7 @@ class Forwarded:
             agreed = self.backend.agreed or (await connected(self.backend)).negotiated
             if not agreed.is_modern:
                 work = partial(self._ask, news)
-                return await continued(self.front, self.asked, lambda _: work(), is_alone=True)
+                return await continued(self.front, self.asked, lambda _: work())
             self.before = await self.front.passed_on.again(self.asked)
         return await self._ask(news)
 
@@ -233,7 +234,7 @@ class Forwarded:
             params,
             on_progress=heard,
             tool=tool,
-            capabilities=_capabilities(asked),
+            capabilities=self._capabilities(),
             is_there=lambda: self.call is None or self.call.task is None,
         )
 
@@ -385,7 +386,13 @@ class Forwarded:
         async with on_its_stream(front, asked.id, level, is_its, log_params) as news:
             yield news
 
-
-def _capabilities(asked: Incoming) -> Mapping[str, Any]:
-    said = asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
-    return said if isinstance(said, Mapping) else {}
+    def _capabilities(self) -> Mapping[str, Any]:
+        """What its client can, but for what it is not to be asked."""
+        said = self.asked.meta.get(CLIENT_CAPABILITIES_META_KEY)
+        can = dict(said) if isinstance(said, Mapping) else {}
+        session, server = self.front.session, self.backend.server.name
+        kinds: tuple[Kind, ...] = ("elicitation", "sampling")
+        for kind in kinds:
+            if not session.is_relayed(server, kind, self.front.face.view):
+                can.pop(kind, None)
+        return can

@@ -84,6 +84,11 @@ class Face(Protocol):
         """The one that is all there is to see, if that is so."""
         ...
 
+    @property
+    def view(self) -> str:
+        """Its name in the configuration."""
+        ...
+
     def at_once(self, method: str, version: str) -> str | None:
         """The result, as it goes out, of a request without params that needs no thought."""
         ...

@@ -26,6 +26,7 @@ from ...model.protocol.eras import (
 )
 from ...session.session import Session
 from ...waits.firewall import begin_lasting
+from ..asking.backchannel import ONE
 from ..news import Following, News
 from .exchange import Forwarded, as_mcp_error, connected
 from .face import Incoming, Result, extensions_of
@@ -40,6 +41,7 @@ MODERN_ONLY = ("subscriptions/listen",)
 @attrs.frozen
 class OneServer:
     server: str
+    view: str = attrs.field(default=ONE, init=False)
 
     def at_once(self, method: str, version: str) -> str | None:
         return None

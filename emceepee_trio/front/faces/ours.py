@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class OurFace:
+    view: str
     toolbox: Toolbox
     server: None = attrs.field(default=None, init=False)
 

@@ -12,7 +12,7 @@ from .native.face import NativeFace
 from .ours import OurFace
 
 FACES: Mapping[str, Face] = {
-    **{name: OurFace(toolbox) for name, toolbox in VIEWS.items()},
+    **{name: OurFace(name, toolbox) for name, toolbox in VIEWS.items()},
     "native": NativeFace(),
 }
 """The first is that of a URL that names none, of a holder of a token who has none of his own."""

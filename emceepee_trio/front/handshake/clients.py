@@ -378,6 +378,6 @@ class HttpSession:
         front.deliver = self.connection.carry
         front.send = self.connection.say
         front.stream = self.connection.stream
-        self.backchannel.is_alone = face.server is not None
+        self.backchannel.view = face.view
         self.connection.begin(self.session)
         return self.connection

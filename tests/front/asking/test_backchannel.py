@@ -24,7 +24,8 @@ from asgi_client import Client, Exchange, Json
 from asgi_world import World, listening, open_world
 from emceepee_client import Answer, open_emceepee
 from emceepee_trio.config import Config, Server
-from emceepee_trio.config.server import ServerRelay
+from emceepee_trio.config.server import ServerRelay, ViewRelay
+from emceepee_trio.config.settings import RelaySettings, RelayViews
 from fake_backends import raw, until
 
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
@@ -33,11 +34,15 @@ ADA = {"action": "accept", "content": {"name": "Ada"}}
 
 @asynccontextmanager
 async def asking(
-    *flags: Any, relay: ServerRelay | None = None, **capabilities: Json
+    *flags: Any,
+    relay: ServerRelay | None = None,
+    views: RelayViews | None = None,
+    **capabilities: Json,
 ) -> AsyncGenerator[tuple[World, Client]]:
     server = Server(name="raw", **raw(*flags), relay=relay or ServerRelay())
     with trio.fail_after(60):
-        async with open_world(Config(servers=(server,))) as world:
+        general = RelaySettings(views=views or RelayViews())
+        async with open_world(Config(servers=(server,), relay=general)) as world:
             yield world, await world.joined(**(capabilities or ASKS))
 
 
@@ -91,6 +96,17 @@ async def test_an_operator_can_have_it_answered_by_tool_only() -> None:
         assert (await said(execute(client, "string_id_question"))).task_id
         sample = execute(client, "sample_question")
         assert (await sample.message())["method"] == "sampling/createMessage"
+
+
+async def test_it_may_be_so_for_one_view_unless_a_server_has_it_otherwise() -> None:
+    views = RelayViews(tools=ViewRelay(elicitation="tools"), native=ViewRelay(sampling="tools"))
+    async with asking(views=views) as (_, client):
+        assert "result" in await execute(client, "string_id_question").message()
+        sample = execute(client, "sample_question")
+        assert (await sample.message())["method"] == "sampling/createMessage"
+    async with asking(views=views, relay=ServerRelay(elicitation="auto")) as (_, client):
+        asked = await execute(client, "string_id_question").message()
+        assert asked["method"] == "elicitation/create"
 
 
 async def test_a_client_that_refuses_leaves_the_question_to_the_tools() -> None:

@@ -92,7 +92,7 @@ RELAY = (
         "a retry makes another call",
         "front/asking/interrupted.py",
         "        one = owner.find(asked)\n",
-        "        owner.find(asked)\n        one = owner.begin(asked, work, is_alone=is_alone)\n",
+        "        owner.find(asked)\n        one = owner.begin(asked, work, front.face.view)\n",
         f"{_MODERN}test_a_retry_with_the_answer_continues_the_same_call",
     ),
     mutant(
@@ -115,6 +115,13 @@ RELAY = (
         "self._key(question.key or question.id, question.id)",
         "self._key(question.id, question.id)",
         f"{_MODERN}test_what_a_modern_server_asks_has_the_name_that_it_gave_it",
+    ),
+    mutant(
+        "a client is asked although its view is not to be",
+        "config/settings.py",
+        "        return said or general\n",
+        "        return general\n",
+        f"{_HANDSHAKE}test_it_may_be_so_for_one_view_unless_a_server_has_it_otherwise",
     ),
     mutant(
         "a client that has chosen roots by tool is asked for them",

@@ -47,6 +47,7 @@ CAPABILITIES: Mapping[str, Any] = {
 
 @attrs.frozen(eq=False)
 class NativeFace:
+    view: str = attrs.field(default="native", init=False)
     server: None = attrs.field(default=None, init=False)
 
     def at_once(self, method: str, version: str) -> str | None:
