@@ -17,6 +17,7 @@ from emceepee_trio.config.server import (
     ServerNative,
     ServerRelay,
     ServerResults,
+    ViewRelay,
 )
 from emceepee_trio.config.settings import (
     Codemode,
@@ -28,6 +29,7 @@ from emceepee_trio.config.settings import (
     NativeSettings,
     PageSettings,
     RelaySettings,
+    RelayViews,
     ResultSettings,
     Telemetry,
     Token,
@@ -58,6 +60,8 @@ _SECTIONS: tuple[tuple[str, str, type], ...] = (
     ("results", "results.", ResultSettings),
     ("native", "native.", NativeSettings),
     ("relay", "relay.", RelaySettings),
+    ("relay by view", "relay.views.", RelayViews),
+    ("relay of a view", "relay.views.native.", ViewRelay),
     ("page", "page.", PageSettings),
     ("telemetry", "telemetry.", Telemetry),
     ("health", "health.", Health),
