@@ -116,8 +116,12 @@ def _service(
     except (OSError, subprocess.TimeoutExpired):
         yield Finding(SERVICE, "warning", "systemctl does not answer", f"see `{journal}`")
         return
-    state = said.stdout.strip() or said.stderr.strip().partition("\n")[0] or "unknown"
-    if state == "active" or is_answering:
+    state = said.stdout.strip()
+    if not state:
+        why = said.stderr.strip().partition("\n")[0]
+        remedy = "log in as yourself, not by su; in a container run `emceepee serve` by hand"
+        yield Finding(SERVICE, "warning", f"systemd does not run for you here: {why}", remedy)
+    elif state == "active" or is_answering:
         yield Finding(SERVICE, "ok", f"{shown(path)} is {state}")
     else:
         start = f"systemctl{' --user' if is_users else ''} restart {NAME}"

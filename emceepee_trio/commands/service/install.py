@@ -93,8 +93,11 @@ def run(options: argparse.Namespace) -> int:
         if before and not _is_ours(before):
             say(f"what it was: {shown(_beside(service.path))}")
     status = _do(service, service.steps(is_new=before is None))
+    _tell_lacking(options)
     if status == 0:
-        _tell(options)
+        say("`emceepee status` asks it; `emceepee connect` has clients share it.")
+        if options.user:
+            say("`loginctl enable-linger` keeps it running while you are not logged in.")
     return status
 
 
@@ -152,7 +155,7 @@ def _advice(service: Service, why: str) -> str:
     return f"see `{journal}`; then run"
 
 
-def _tell(options: argparse.Namespace) -> None:
+def _tell_lacking(options: argparse.Namespace) -> None:
     config = default_path() if options.user else SYSTEM_CONFIG
     if not config.exists():
         say(f"It has no servers yet: {shown(config)} is not there; `emceepee import` makes it.")
@@ -160,9 +163,6 @@ def _tell(options: argparse.Namespace) -> None:
         file = "~/.config/emceepee/environment" if options.user else "/etc/emceepee/environment"
         say(f"It knows no variables of your shell. Put these into {file}, as NAME=VALUE:")
         say(f"  {', '.join(missing)}")
-    say("`emceepee status` asks it; `emceepee connect` has clients share it.")
-    if options.user:
-        say("`loginctl enable-linger` keeps it running while you are not logged in.")
 
 
 def _not_known(config: Path, environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -246,6 +246,11 @@ def test_a_service_that_failed_is_told_with_what_to_look_at(at_home: AtHome) -> 
     assert "journalctl --user -u emceepee.service" in said["service", "broken"]
 
 
+def test_where_systemd_does_not_run_it_is_told(at_home: AtHome) -> None:
+    service(at_home, '"No medium found" >&2')
+    assert "No medium found" in found(at_home, "--quick")["service", "warning"]
+
+
 def test_a_service_finds_what_the_shell_finds_or_it_is_told(
     at_home: AtHome, tmp_path: Path
 ) -> None:

@@ -113,9 +113,11 @@ def test_where_no_systemd_is_it_says_what_to_run(at_home: AtHome) -> None:
 
 def test_where_systemd_does_not_answer_it_says_what_is_left(at_home: AtHome) -> None:
     systemctl(at_home, failing="*enable*")
+    at_home.set({"HTTPS_PROXY": "http://proxy"})
     ran = at_home.run("install-service", "--user")
     assert ran.status == 1
     assert "Failed to connect to bus" in ran.err
+    assert "HTTPS_PROXY" in ran.out
     assert "systemd does not run for you here" in ran.err
     assert "  systemctl --user enable --now emceepee.service\n" in ran.out
     assert "  systemctl --user daemon-reload\n" not in ran.out
