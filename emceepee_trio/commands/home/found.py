@@ -7,6 +7,7 @@ where we could do nothing with the server then, it is left out.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -86,7 +87,7 @@ def _judged(
         return TheirServer(place.client, origin, name, {}, None, "it is emceepee itself")
     if place.client == "gemini":
         values = _in_strings(values, lambda text: _SHELLS.sub(r"${\1}", text))
-    values = _absolute(_own_variables(values), folder)
+    values = _absolute(_own_variables(_with_texts(values)), folder)
     better = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:64]
     try:
         loaded = parse({"mcpServers": {better: values}}, folder=folder, environ=os.environ)
@@ -95,7 +96,9 @@ def _judged(
         return TheirServer(place.client, origin, name, values, None, why)
     (server,) = loaded.config.servers or (None,)
     lost = [str(problem) for problem in entry.problems] + [
-        warning.removeprefix(f"{name}.") for warning in entry.warnings if "; " in warning
+        warning.removeprefix(f"{name}.")
+        for warning in entry.warnings
+        if "ignored" in warning and "; " in warning
     ]
     if isinstance(server, Lacking):
         lost.insert(0, f"disabled until then: {server.lacks}")
@@ -108,6 +111,16 @@ def _in_strings(value: Any, change: Any) -> Any:
     if isinstance(value, list):
         return [_in_strings(inner, change) for inner in value]
     return change(value) if isinstance(value, str) else value
+
+
+def _with_texts(values: dict[str, Any]) -> dict[str, Any]:
+    """With variables that are numbers or truths as the texts that others make of them."""
+    env = values.get("env")
+    if not isinstance(env, Mapping):
+        return values
+    plain = (bool, int, float)
+    texts = {k: json.dumps(v) if isinstance(v, plain) else v for k, v in env.items()}
+    return {**values, "env": texts}
 
 
 def _own_variables(values: dict[str, Any]) -> dict[str, Any]:

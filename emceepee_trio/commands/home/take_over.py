@@ -170,7 +170,7 @@ def write(ours: Document, new: Iterable[TheirServer], *, private: bool) -> Path 
         content = after.with_entry((KEY,), each.name, each.values)
         data = {**after.data, KEY: {**(after.data.get(KEY) or {}), each.name: dict(each.values)}}
         after = attrs.evolve(after, content=content, data=data)
-    parse(after.data, folder=ours.target.parent, environ=os.environ)
+    parse(after.data, folder=ours.path.absolute().parent, environ=os.environ)
     kept = None
     if ours.content is not None:
         stamp = time.strftime("%Y%m%dT%H%M%S")

@@ -198,6 +198,24 @@ def test_our_own_file_is_not_touched_if_it_is_broken(at_home: AtHome) -> None:
     assert snapshot(at_home.home) == before
 
 
+def test_numbers_in_variables_are_texts_as_elsewhere(at_home: AtHome) -> None:
+    env = {"PORT": 8080, "DEBUG": True, "NAME": "x"}
+    clients_with(at_home, cursor={"a": {"command": "a", "env": env}})
+    at_home.run("import", "--all", "--yes")
+    (server,) = load(at_home.config).config.servers
+    assert server.env == {"PORT": "8080", "DEBUG": "true", "NAME": "x"}
+
+
+def test_what_is_lost_is_said(at_home: AtHome) -> None:
+    entry = {"url": "https://h", "oauth": {"clientId": "c"}, "timeout": 60}
+    clients_with(at_home, cursor={"a": entry})
+    ran = at_home.run("import", "--all", "--yes")
+    assert "oauth: ignored, it means nothing here; put a token into headers" in ran.out
+    assert "seconds" not in ran.out
+    (server,) = load(at_home.config).config.servers
+    assert server.call_timeout_ms == 60_000
+
+
 def test_paths_start_where_they_started(at_home: AtHome) -> None:
     clients_with(at_home, cursor={"a": {"command": "./bin/a", "cwd": "work"}})
     at_home.run("import", "cursor", "--yes")

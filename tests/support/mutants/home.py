@@ -111,8 +111,8 @@ HOME = (
     mutant(
         "what a program fills in itself is filled in before",
         "commands/home/found.py",
-        "    values = _absolute(_own_variables(values), folder)\n",
-        "    values = _absolute(values, folder)\n",
+        "    values = _absolute(_own_variables(_with_texts(values)), folder)\n",
+        "    values = _absolute(_with_texts(values), folder)\n",
         f"{_IMPORT}test_what_a_program_fills_in_itself_is_left_to_it",
     ),
     mutant(
