@@ -173,3 +173,10 @@ def test_a_file_that_is_named_is_there() -> None:
         if not any((folder / name).exists() for folder in folders)
     ]
     assert not missing
+
+
+def test_no_picture_or_style_is_from_elsewhere() -> None:
+    files = [each for each in DOCS.rglob("*") if each.suffix in (".css", ".svg", ".js")]
+    outside = re.compile(r"""(url\(|@import|src=|href=)\s*["']?(https?:)?//""")
+    assert len(files) > 1
+    assert not [each.name for each in files if outside.search(each.read_text("utf-8"))]

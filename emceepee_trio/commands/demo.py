@@ -79,7 +79,10 @@ async def _tour(full: bool) -> None:
                     async with Client(transport) as client:
                         await _Guide(client, full).walk()
             nursery.cancel_scope.cancel("end of the tour")
-    say("\nThat was all of it. Next: README.rst shows how to add emceepee to your own client.")
+    say(
+        "\nThat was all of it. Next: `emceepee import` takes over the servers of your clients, and\n"
+        "`emceepee connect` adds emceepee to them."
+    )
 
 
 @asynccontextmanager
