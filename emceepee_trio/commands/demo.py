@@ -80,8 +80,8 @@ async def _tour(full: bool) -> None:
                         await _Guide(client, full).walk()
             nursery.cancel_scope.cancel("end of the tour")
     say(
-        "\nThat was all of it. Next: `emceepee import` takes over the servers of your clients, and\n"
-        "`emceepee connect` adds emceepee to them."
+        "\nThat was all of it. Next: `emceepee import` takes over the servers of your clients,\n"
+        "and `emceepee connect` adds emceepee to them."
     )
 
 
