@@ -35,6 +35,7 @@ from mutants.results import RESULTS
 from mutants.scripts import SCRIPTS
 from mutants.session import SESSION
 from mutants.slow import SLOW
+from mutants.timelines import TIMELINES
 from mutants.users import USERS
 from mutants.watching import WATCHING
 
@@ -44,6 +45,7 @@ ALL = (
     *GATEWAY,
     *HOME,
     *WATCHING,
+    *TIMELINES,
 )
 
 ROOT = Path(__file__).parents[2]

@@ -120,6 +120,13 @@ def has(timeline: Timeline, row: Row) -> bool:
     return timeline.get(row.kind, row.id) is not None
 
 
+def test_what_a_call_has_waited_for_stays_as_long_as_the_call() -> None:
+    # A call that is sent and asks; then a hundred others come and go.
+    noted = told([6, 0, 2, 4, 5, *[0, 11] * 100])
+    (row,) = [row for row in Timeline.of(thinned(noted, 20)).rows.values() if row.id == "n3"]
+    assert [span.phase for span in row.spans] == ["preparation", "server", "question", "server"]
+
+
 def test_where_more_is_under_way_than_there_is_room_for_the_newest_stays() -> None:
     noted = told([0] * 9)
     assert thinned(noted, 4) == [noted[0], *noted[-3:]]
