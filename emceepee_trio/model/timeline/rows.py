@@ -227,7 +227,7 @@ class Timeline:
     def _call_settled(self, fact: facts.CallSettled) -> None:
         if (row := self._known("call", fact.call, fact)) is not None:
             self._calls.pop(fact.call, None)
-            row.is_over(fact.fate.value, fact.at)
+            row.is_over("error" if fact.is_error else fact.fate.value, fact.at)
 
     def _call_noted(
         self,

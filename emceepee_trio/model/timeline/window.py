@@ -137,7 +137,7 @@ class Bucket:
         return self.counts.get(UNDER_WAY, 0)
 
 
-BAD = frozenset({"failed", "expired", "lost", "not made", "rejected"})
+BAD = frozenset({"error", "failed", "expired", "lost", "not made", "rejected"})
 """Outcomes that nobody wanted."""
 
 

@@ -67,6 +67,12 @@ def test_a_call_from_its_beginning_to_its_result() -> None:
     assert row.phase is None
 
 
+def test_a_result_of_which_its_server_says_that_it_is_an_error_is_none_that_is_good() -> None:
+    fate = TaskState.COMPLETED
+    end = facts.CallSettled(2, S, "c", "git", "log", fate, False, 0, None, is_error=True)
+    assert the("call", *UP, begun(0), sent(1), end).outcome == "error"
+
+
 def test_a_call_that_is_under_way_says_what_it_waits_for() -> None:
     assert the("call", *UP, begun(1), sent(2)).phase == "server"
 
