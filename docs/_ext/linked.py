@@ -1,4 +1,4 @@
-"""Literals that name what the reference has: a tool, a setting, an error, an event, a command.
+"""Literals that name what there is: a tool, a setting, an error, an event, a command, a page.
 
 ``execute_tool`` in a sentence becomes a link to its section, so that nobody has to write a role.
 """
@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 ERROR = re.compile(r"TOOL_ERR_\w+")
+PAGE = re.compile(r"docs/([\w/-]+)\.rst")
 COMMAND = re.compile(r"emceepee ([a-z-]+)\b")
 ONLY = {"servers", "roots", "context", "defaults", "policy", "http", "page", "native", "relay"}
 """Keys at the top of a file that are words of other things, too."""
@@ -26,6 +27,8 @@ def target_of(text: str, app: Sphinx) -> Target | None:
     labels = standard.anonlabels
     if found := COMMAND.match(text):
         return labels.get(f"command-{found[1]}")
+    if (found := PAGE.fullmatch(text)) and found[1] in app.env.found_docs:
+        return found[1], ""
     if ERROR.fullmatch(text):
         return labels.get(text.lower())
     for kind in ("tool", "event"):
@@ -40,10 +43,11 @@ def link(app: Sphinx, doctree: nodes.document, page: str) -> None:
         if target is None:
             continue
         where, anchor = target
-        if where == page and anchor in _above(literal):
+        if where == page and (not anchor or anchor in _above(literal)):
             continue  # it is there
         uri = app.builder.get_relative_uri(page, where) if where != page else ""
-        reference = nodes.reference("", "", internal=True, refuri=f"{uri}#{anchor}")
+        uri = f"{uri}#{anchor}" if anchor else uri
+        reference = nodes.reference("", "", internal=True, refuri=uri)
         literal.replace_self(reference)
         reference += literal
 
