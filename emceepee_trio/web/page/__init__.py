@@ -5,7 +5,7 @@ other module (or package, if it is large) is one view, with `add_to(pages)`; `th
 them all: `access` logging in and out · `now` what is under way, `waiting` what each
 call waits for, and `memory` of programs · `answering` questions, by `forms` made of schemas, and
 what is `filled` in · `servers` and their tools and logs · `tasks` calls, their arguments and
-results.
+results · `timeline` what became of everything in a session.
 
 Templates are in `templates/`, and extend ``base.html``: blocks ``title``, ``main``, and ``styles``
 and ``scripts`` for files of `static/`, by ``asset('name.css')``. What a template gets is the JSON

@@ -22,6 +22,16 @@
     all[Math.min(Math.max(at + step, 0), all.length - 1)]?.focus();
   });
 
+  // Who is led to a row sees its facts
+
+  const opened = () => {
+    const row = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    const details = row && row.matches(".rows tbody") && row.querySelector("details");
+    if (details) details.open = true;
+  };
+  addEventListener("hashchange", opened);
+  opened();
+
   // A piece of time, drawn with the pointer
 
   let from = null;
