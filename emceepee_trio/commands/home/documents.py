@@ -53,8 +53,11 @@ class Document:
         try:
             target = path.resolve()
             is_there = target.exists()
+            is_loop = target.is_symlink()  # Python 3.13 finds no fault with one
         except (OSError, RuntimeError) as error:
-            raise Unusable(f"{path}: {_reason(error)}") from None
+            raise Unusable(f"{path}: {_reason(error)}; mend that first") from None
+        if is_loop:
+            raise Unusable(f"{path}: a link that leads to itself; mend that first")
         if not is_there:
             return cls(path, target, None, {})
         content = _content(path)

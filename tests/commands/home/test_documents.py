@@ -29,6 +29,15 @@ def test_an_edit_that_says_something_else_is_not_written(
         Document.read(path).with_entry(KEYS, "emceepee", ENTRY)
 
 
+def test_a_link_that_leads_to_itself_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.symlink_to(tmp_path / "other.json")
+    (tmp_path / "other.json").symlink_to(path)
+    with pytest.raises(Unusable, match="mend that first"):
+        Document.read(path)
+    assert path.is_symlink()
+
+
 def test_what_is_made_is_for_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "new/folder/mcp.json"
     document = Document.read(path)
