@@ -29,6 +29,8 @@ class Fact:
 
 @attrs.frozen
 class SessionOpened(Fact):
+    """It is one client's."""
+
     principal: str
 
 
@@ -41,6 +43,8 @@ class SessionNamed(Fact):
 
 @attrs.frozen
 class SessionEnded(Fact):
+    """Nothing of it runs any more."""
+
     reason: str
 
 
@@ -53,6 +57,8 @@ class LineLogged(Fact):
 
 @attrs.frozen
 class CallBegun(Fact):
+    """A tool of a server is called."""
+
     call: str
     server: str
     tool: str
@@ -104,6 +110,8 @@ class CallPromoted(Fact):
 
 @attrs.frozen
 class CallSettled(Fact):
+    """It has its fate."""
+
     call: str
     server: str
     tool: str
@@ -128,6 +136,8 @@ class ResultKept(Fact):
 
 @attrs.frozen
 class ResultRead(Fact):
+    """It was fetched."""
+
     call: str
 
 
@@ -149,6 +159,8 @@ class ResultEvicted(Fact):
 
 @attrs.frozen
 class QuestionOpened(Fact):
+    """A server waits for an answer."""
+
     question: str
     kind: Kind
     server: str
@@ -182,6 +194,8 @@ class QuestionLeft(Fact):
 
 @attrs.frozen
 class QuestionClosed(Fact):
+    """It has one, or needs none any more."""
+
     question: str
     kind: Kind
     server: str
@@ -192,6 +206,8 @@ class QuestionClosed(Fact):
 
 @attrs.frozen
 class ConnectionTrying(Fact):
+    """A try to connect begins."""
+
     server: str
     connection: int
 
@@ -214,6 +230,8 @@ class ConnectionStarting(Fact):
 
 @attrs.frozen
 class ConnectionUp(Fact):
+    """It works."""
+
     server: str
     connection: int
     is_again: bool = False
@@ -256,6 +274,8 @@ class ConnectionEnded(Fact):
 
 @attrs.frozen
 class ChildStarted(Fact):
+    """A server's program runs."""
+
     server: str
     connection: int
     pid: int
@@ -263,6 +283,8 @@ class ChildStarted(Fact):
 
 @attrs.frozen
 class ChildEnded(Fact):
+    """It has ended, by itself or by us."""
+
     server: str
     connection: int
     pid: int
@@ -272,6 +294,8 @@ class ChildEnded(Fact):
 
 @attrs.frozen
 class TimerSet(Fact):
+    """A client wants to be reminded."""
+
     timer: str
     duration_ms: int
     repeats: bool
@@ -279,6 +303,8 @@ class TimerSet(Fact):
 
 @attrs.frozen
 class TimerFired(Fact):
+    """It was."""
+
     timer: str
 
 
@@ -347,6 +373,8 @@ class StreamOpened(Fact):
 
 @attrs.frozen
 class StreamResumed(Fact):
+    """Its client has come back to it."""
+
     stream: str
 
 
