@@ -29,6 +29,7 @@ from mutants.front import FRONT
 from mutants.gateway import GATEWAY
 from mutants.home import HOME
 from mutants.native import NATIVE
+from mutants.page import PAGE as OF_PAGE
 from mutants.peers import PEERS
 from mutants.relay import RELAY
 from mutants.results import RESULTS
@@ -46,6 +47,7 @@ ALL = (
     *HOME,
     *WATCHING,
     *TIMELINES,
+    *OF_PAGE,
 )
 
 ROOT = Path(__file__).parents[2]

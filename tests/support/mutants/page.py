@@ -1,0 +1,157 @@
+"""Bugs of the page for people."""
+
+from __future__ import annotations
+
+from . import mutant
+
+ACCESS = "web/page/test_access.py::"
+ANSWERS = "web/page/test_answering.py::"
+FORMS = "web/page/test_forms.py::"
+SERVERS = "web/page/test_servers.py::"
+
+PAGE = (
+    # Who may
+    mutant(
+        "a link logs in whoever has it, as often as he likes",
+        "web/logins.py",
+        "self._links.pop(_digest(key), (None, 0.0))",
+        "self._links.get(_digest(key), (None, 0.0))",
+        ACCESS + "test_a_link_logs_in_one_browser_once",
+    ),
+    mutant(
+        "who has logged in stays so when his token is none any more",
+        "web/logins.py",
+        "        if not is_known or now",
+        "        if now",
+        ACCESS + "test_a_login_ends_with_its_token",
+    ),
+    mutant(
+        "a login that is used never ends",
+        "web/logins.py",
+        "now >= min(login.used + IDLE, login.began + LASTS)",
+        "now >= login.used + IDLE",
+        ACCESS + "test_links_and_logins_are_bounded_and_end",
+    ),
+    mutant(
+        "a cookie opens the endpoint",
+        "web/app.py",
+        "principal = self.security.principal(scope)\n            await endpoint",
+        "principal = identify(scope, self.security, self.logins, mount).visitor.principal\n"
+        "            await endpoint",
+        ACCESS + "test_a_cookie_opens_no_mcp_and_no_other_daemon",
+    ),
+    mutant(
+        "a page of another port uses the cookie",
+        "web/visitors.py",
+        'if site not in (b"same-origin", b"none")',
+        'if site not in (b"same-origin", b"same-site", b"none")',
+        ACCESS + "test_a_page_of_another_port_cannot_use_the_cookie",
+    ),
+    mutant(
+        "a form of another page is taken for one of ours",
+        "web/visitors.py",
+        "return is_own_origin(scope) and hmac",
+        "return hmac",
+        ACCESS + "test_a_change_is_refused_that_is_not_the_visitors_own_wish",
+    ),
+    mutant(
+        "a form without a CSRF token is taken",
+        "web/visitors.py",
+        "return is_own_origin(scope) and hmac.compare_digest(self.csrf.encode(), csrf.encode())",
+        "return is_own_origin(scope)",
+        ACCESS + "test_a_change_is_refused_that_is_not_the_visitors_own_wish",
+    ),
+    mutant(
+        "a form changes something where no token is needed, whoever has made it",
+        "web/visitors.py",
+        "given.keys().isdisjoint(_OF_BROWSERS)",
+        "True",
+        ACCESS + "test_a_change_is_refused_that_is_not_the_visitors_own_wish",
+    ),
+    mutant(
+        "a login leads to somebody else's page",
+        "web/page/access.py",
+        'and not path.startswith(("//", "/\\\\"))',
+        "",
+        ACCESS + "test_a_login_leads_to_a_page_of_ours",
+    ),
+    mutant(
+        "somebody sees the questions of another principal",
+        "web/page/common/names.py",
+        "self.manager.sessions(whose)",
+        "self.manager.sessions()",
+        ANSWERS + "test_a_principal_sees_and_answers_what_is_its_own",
+    ),
+    mutant(
+        "what servers write is a part of the page",
+        "web/page/common/rendering.py",
+        "autoescape=True",
+        "autoescape=False",
+        ANSWERS + "test_whatever_servers_write_is_shown_as_they_wrote_it",
+    ),
+    mutant(
+        "what a server has written turns the direction of the page",
+        "web/page/common/rendering.py",
+        "            finalize=_seen,\n",
+        "",
+        SERVERS + "test_what_a_server_writes_is_shown_oldest_first",
+    ),
+    mutant(
+        "an address that is no page's can be clicked",
+        "web/page/answering.py",
+        'if parts.scheme not in ("http", "https") or not host:',
+        "if not parts.scheme:",
+        ANSWERS + "test_what_is_no_page_is_no_link",
+    ),
+    mutant(
+        "arguments are shown although they are switched off",
+        "web/page/tasks.py",
+        "if shows is not None and not pages",
+        "if shows == 'result' and not pages",
+        SERVERS + "test_arguments_and_results_can_be_switched_off",
+    ),
+    # Answers
+    mutant(
+        "what does not fit a form goes to the server",
+        "web/page/answering.py",
+        "state, result = await judged(asked, said)",
+        "state, result = await judged(asked, said, as_it_is=True)",
+        ANSWERS + "test_what_does_not_fit_is_shown_again_with_what_is_wrong",
+    ),
+    mutant(
+        "nobody is told that the operator has answered",
+        "session/questions.py",
+        "        if by is not None:\n",
+        "        if False:\n",
+        ANSWERS + "test_a_form_is_answered_as_by_the_tool",
+    ),
+    mutant(
+        "a field that was emptied has its default again",
+        "web/page/filled.py",
+        "if said or field.is_needed or field.value:",
+        "if said or field.is_needed:",
+        FORMS + "test_what_was_filled_in_is_read",
+    ),
+    mutant(
+        "true is taken for one",
+        "web/page/forms.py",
+        "any(value == each and type(value) is type(each) for each in chosen)",
+        "any(value == each for each in chosen)",
+        FORMS + "test_choices_have_their_titles_and_stand_for_their_values",
+    ),
+    # Servers
+    mutant(
+        "a server that was disabled comes back when the configuration is read",
+        "session/servers/registry.py",
+        "if name in same}\n",
+        "if name not in same}\n",
+        SERVERS + "test_a_server_is_disabled_in_all_sessions_and_enabled_again",
+    ),
+    mutant(
+        "lines of one moment are shown backwards",
+        "web/logged.py",
+        "return each[2].timestamp, each[1]",
+        "return each[2].timestamp, 0",
+        SERVERS + "test_what_a_server_writes_is_shown_oldest_first",
+    ),
+)
