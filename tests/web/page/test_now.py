@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from emceepee_trio.backend.connections.callbacks import Abandoned, working_for
+from emceepee_trio.config import Limits, Server
+from emceepee_trio.config.server import Retry
+from emceepee_trio.journal import Journal
+from emceepee_trio.model import facts
+from emceepee_trio.session.call import Call, Result
+from emceepee_trio.session.session import Session
+from emceepee_trio.web.page.common import live as live_
+from emceepee_trio.web.page.common.live import CHANGED, SILENCE, STILL_HERE, Live, LiveStream
+from emceepee_trio.web.page.waiting import wait_of
+from fake_backends import raw, until
+from page_world import open_page
+
+NO_RESTART = Retry(enabled=False)
+
+
+async def never(call: Call) -> Result:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+def begin(session: Session, server: str = "raw", within: Call | None = None) -> Call:
+    return session.calls.begin(server, "tool", {}, never, patience=60, ttl=60, within=within)
+
+
+def gone() -> Abandoned:
+    return "call_ended"
+
+
+async def ask(session: Session) -> None:
+    """As a server does that does not say for which call."""
+    working_for.set(None)
+    await session.ask("raw", "elicitation", {}, gone)
+
+
+async def waits(session: Session, call: Call) -> tuple[str, str]:
+    await wait_all_tasks_blocked()
+    found = wait_of(session, call)
+    return found.what, found.said
+
+
+async def test_each_call_says_what_it_waits_for() -> None:
+    dying = Server("dying", **raw("--exit-at-once", 3), restart=NO_RESTART)
+    async with open_page(servers=[Server("raw", **raw()), dying]) as world:
+        session = await world.session()
+        await session.backend("raw").connection()
+        await until(lambda: session.backend("dying").last_error)
+        call = begin(session)
+        assert await waits(session, call) == ("connection", "raw, which is connected, to take it")
+        session.calls.sent(call)
+        assert await waits(session, call) == ("answer", "an answer of raw")
+        what, said = await waits(session, begin(session, "dying"))
+        assert what == "connection"
+        assert "exited (code 3)" in said
+        what, said = await waits(session, begin(session, "nobody"))
+        assert said == "nobody, which is not there any more"
+
+
+async def test_a_call_waits_for_who_is_asked() -> None:
+    async with open_page(servers=[Server("raw", **raw())]) as world, trio.open_nursery() as nursery:
+        session = await world.session()
+        call = begin(session)
+        session.calls.sent(call)
+        nursery.start_soon(ask, session)
+        assert await waits(session, call) == ("question", "your answer to what raw asks")
+        (question,) = session.questions.open("elicitation")
+        assert wait_of(session, call).question == question.id
+        question.is_relayed = True
+        what, said = await waits(session, call)
+        assert (what, "its own client" in said) == ("client", True)
+        nursery.cancel_scope.cancel("seen")
+
+
+async def test_a_script_waits_for_its_calls() -> None:
+    async with open_page(servers=[Server("raw", **raw())]) as world:
+        session = await world.session()
+        script = begin(session, "emceepee")
+        session.calls.sent(script)
+        for _ in range(5):
+            begin(session, within=script)
+        assert await waits(session, script) == (
+            "calls",
+            "calls of its script: raw/tool, raw/tool, raw/tool and 2 more",
+        )
+
+
+async def test_a_call_waits_until_it_is_the_turn_of_its_program() -> None:
+    silent = [Server(f"silent{n}", **raw("--silent")) for n in range(2)]
+    async with open_page(servers=silent, limits=Limits(starting=1)) as world:
+        session = await world.session()
+        calls = [begin(session, server.name) for server in silent]
+        await until(lambda: world.manager.sessions()[0].shared.starts.starting)
+        found = [wait_of(session, call) for call in calls]
+        assert sorted(wait.what for wait in found) == ["connection", "queue"]
+        (queued,) = [wait.said for wait in found if wait.what == "queue"]
+        assert "1 of at most 1 start now, limits.starting" in queued
+
+
+async def test_the_first_page_shows_calls_servers_and_programs() -> None:
+    async with open_page(servers=[Server("raw", **raw())]) as world:
+        browser, session = await world.logged_in(), await world.session()
+        await session.backend("raw").connection()
+        await world.session("bob/idle", "bob")
+        old, young = begin(session), begin(session)
+        now: Any = await browser.json("/api/now")
+        assert [each["call"] for each in now["calls"]] == [old.id, young.id]
+        assert now["sessions"] == {"working": 1, "idle": 1}
+        (raw_,) = now["servers"]
+        assert raw_["states"]["connected"] >= 1
+        pids = {each["pid"] for each in now["children"]}
+        process = session.backend("raw").process
+        assert process is not None
+        assert process.pid in pids
+        while now["resident_bytes"] == 0:  # the first look may take longer than a page waits
+            now = await browser.json("/api/now")
+        shown = next(each for each in now["children"] if each["pid"] == process.pid)
+        assert shown["processes"] >= 1
+        assert os.getpid() not in pids
+        assert "raw/tool" in await browser.page("/")
+
+
+# -- what browsers are told -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(autojump_clock: MockClock) -> MockClock:
+    return autojump_clock
+
+
+def told(journal: Journal) -> Live:
+    return Live(journal, {"s": "ada", "t": "bob"}.get, trio.Event())
+
+
+async def next_of(stream: LiveStream) -> bytes:
+    return await anext(aiter(stream))
+
+
+async def test_a_browser_is_told_of_what_it_may_see(clock: MockClock) -> None:
+    journal = Journal()
+    live = told(journal)
+    ada, operator = live.stream("ada"), live.stream(None)
+    # At once, since something may have happened while its page was on the way.
+    assert [await next_of(ada), await next_of(operator)] == [CHANGED] * 2
+    journal.note(facts.CallSent, "t", "c")
+    assert await next_of(operator) == CHANGED
+    assert await next_of(ada) == STILL_HERE
+    journal.note(facts.CallSent, "s", "c")
+    assert await next_of(ada) == CHANGED
+    # Of one whose session is gone nobody knows whose it was.
+    journal.note(facts.CallSent, "gone", "c")
+    assert await next_of(ada) == CHANGED
+
+
+async def test_what_happens_at_once_is_told_once(clock: MockClock) -> None:
+    journal = Journal()
+    live = told(journal)
+    stream = live.stream(None)
+    await next_of(stream)
+    for _ in range(1000):
+        journal.note(facts.CallSent, "s", "c")
+    before = trio.current_time()
+    assert await next_of(stream) == CHANGED
+    assert trio.current_time() - before == live_.PAUSE
+    assert await next_of(stream) == STILL_HERE
+    assert trio.current_time() - before == live_.PAUSE + SILENCE
+
+
+async def test_only_who_follows_a_log_is_told_of_its_lines(clock: MockClock) -> None:
+    journal = Journal()
+    live = told(journal)
+    page, log, others = live.stream("ada"), live.stream("ada", "raw"), live.stream("ada", "x")
+    for stream in (page, log, others):
+        await next_of(stream)
+    journal.note(facts.LineLogged, "s", "raw")
+    assert [await next_of(each) for each in (log, page, others)] == [
+        CHANGED,
+        STILL_HERE,
+        STILL_HERE,
+    ]
+
+
+async def test_streams_end_with_the_daemon_and_leave_nothing(clock: MockClock) -> None:
+    journal = Journal()
+    live = told(journal)
+    stream = live.stream(None, "raw")
+    await next_of(stream)
+    live.ending.set()
+    with pytest.raises(StopAsyncIteration):
+        await next_of(stream)
+    await stream.aclose()
+    await stream.aclose()
+    assert journal._wanted == {}
