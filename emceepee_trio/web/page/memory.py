@@ -18,6 +18,8 @@ AGAIN = 0.25
 """The same if there are others, of which nothing is known."""
 PATIENCE = 0.05
 """Seconds that a page waits for it; who was not told in time is told the next time."""
+LIVE = 10.0
+"""Seconds for which what was seen will do for a page that is asked for again and again."""
 
 
 @attrs.frozen
@@ -47,7 +49,7 @@ class Sizing:
         age = trio.current_time() - self._at
         if age >= FRESH or (age >= AGAIN and not self._seen.keys() >= set(pids)):
             self._at = trio.current_time()
-            with trio.move_on_after(PATIENCE):
+            with trio.move_on_after(PATIENCE if age >= LIVE else PATIENCE / 10):
                 # Also what others have asked for, who ask again.
                 await on_disk(partial(self._look, frozenset({*pids, *self._seen})))
         return Sizes(self._seen)

@@ -171,7 +171,14 @@ async def test_what_happens_at_once_is_told_once(clock: MockClock) -> None:
     assert await next_of(stream) == CHANGED
     assert trio.current_time() - before == live_.PAUSE
     assert await next_of(stream) == STILL_HERE
-    assert trio.current_time() - before == live_.PAUSE + SILENCE
+    assert trio.current_time() - before == 2 * live_.PAUSE + SILENCE
+    # A daemon that takes long for a page is asked for it less often.
+    for took, pause in ((0.3, 3.0), (60.0, live_.LONGEST_PAUSE), (0.001, live_.PAUSE)):
+        live.took(took)
+        journal.note(facts.CallSent, "s", "c")
+        before = trio.current_time()
+        assert await next_of(stream) == CHANGED
+        assert trio.current_time() - before == pause
 
 
 async def test_only_who_follows_a_log_is_told_of_its_lines(clock: MockClock) -> None:

@@ -1,8 +1,8 @@
 """Telling browsers that something has changed, so that they ask for their page anew.
 
 The journal rings for each fact of a session that a visitor may see, and a stream says so at most
-every `PAUSE`, however much happens. What a page shows is in no stream: so a stream that is slow, or
-that nobody reads, holds nothing.
+every `Live.pause`, however much happens. What a page shows is in no stream: so a stream that is
+slow, or that nobody reads, holds nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from ....model.facts import Fact
 from ....waits.feed import Feed
 
 PAUSE = 0.5
-"""Seconds between two changes that a stream tells of."""
+"""Seconds between two changes that a stream tells of, the fewest."""
+SHARE = 10
+"""The pause is so many times as long as a page has taken, too: who looks at a daemon that has much
+to show, or much to do, takes no larger part of it."""
+LONGEST_PAUSE = 10.0
 SILENCE = 15.0
 """Seconds after which it shows that it is still there."""
 MAX_STREAMS = 64
@@ -46,6 +50,7 @@ class Live:
     """Of a session; None if it is gone."""
     ending: trio.Event
     """The daemon is about to stop: streams end."""
+    pause: float = attrs.field(default=PAUSE, init=False)
     _streams: set[LiveStream] = attrs.field(factory=set, init=False)
     _log_streams: int = attrs.field(default=0, init=False)
     """How many of them want that."""
@@ -61,6 +66,10 @@ class Live:
         for stream in self._streams:
             if principal is None or stream.whose in (None, principal):
                 stream.feed.publish(None)
+
+    def took(self, seconds: float) -> None:
+        """To make a page."""
+        self.pause = min(max(PAUSE, SHARE * seconds), LONGEST_PAUSE)
 
     def _heard(self, fact: Fact) -> None:
         self.changed(self.principal_of(fact.session))
@@ -119,10 +128,10 @@ class LiveStream:
             self.live.join(self)
             self._cursor = self.feed.last
             return CHANGED
-        with trio.move_on_after(SILENCE):
+        with trio.move_on_after(self.live.pause + SILENCE):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._end, nursery.cancel_scope)
-                await trio.sleep(PAUSE)
+                await trio.sleep(self.live.pause)
                 await self.feed.wait_after(self._cursor)
                 nursery.cancel_scope.cancel("something has changed")
         if self.live.ending.is_set():

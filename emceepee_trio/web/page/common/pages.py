@@ -138,10 +138,13 @@ class Pages:
     ) -> Callable[[Callable[..., Awaitable[Data]]], Callable[..., Awaitable[Data]]]:
         def add(handler: Callable[..., Awaitable[Data]]) -> Callable[..., Awaitable[Data]]:
             async def answer(**parts: str) -> Response:
+                began = trio.current_time()
                 data = await handler(**parts)
                 if wants_json():
                     return json_response(200, data)
-                return await self.html(200, template, data)
+                page = await self.html(200, template, data)
+                self.live.took(trio.current_time() - began)
+                return page
 
             name = handler.__name__
             self.blueprint.add_url_rule(path, name, answer, methods=["GET"])
