@@ -61,6 +61,9 @@ MAX_DELIVERY_EVENTS = 50
 MAX_DELIVERY_BYTES = 16 * KIB
 """Events in one response; the rest stays undelivered and is announced as ``more``."""
 
+LEAST_BESIDE = KIB
+"""Room for events and questions beside an answer that has used all that there is together."""
+
 MAX_PAGE_BYTES = 16 * KIB
 """A page of a list of tools; what does not fit into one is a summary, unless asked for in full."""
 

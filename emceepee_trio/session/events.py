@@ -304,13 +304,16 @@ class Events:
         while not (feed.last > cursor or feed.is_closed or self.has_news(since)):
             await feed.wait_after(cursor)
 
-    def take(self) -> Delivery:
-        """The oldest pending events, as many as one delivery carries; the first always fits."""
-        size = MAX_DELIVERY_BYTES
+    def take(self, room: int = MAX_DELIVERY_BYTES) -> Delivery:
+        """The oldest pending events, as many as one delivery carries.
+
+        The first always fits, unless there is less *room* than usual.
+        """
+        size, is_all = room, room >= MAX_DELIVERY_BYTES
         taken: list[_Kept] = []
         while self._pending and len(taken) < MAX_DELIVERY_EVENTS:
             size -= self._pending.oldest().event.size
-            if size < 0 and taken:
+            if size < 0 and (taken or not is_all):
                 break
             taken.append(self._pending.pop())
         return self._deliver(taken, len(self._pending))

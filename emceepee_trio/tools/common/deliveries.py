@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from ...config.bounds import MAX_PENDING_BYTES
+from ...config.bounds import LEAST_BESIDE, MAX_PENDING_BYTES
 from ...model.events import ElicitationRequest, Event, SamplingRequest
 from ...model.wire import new_event, size_of
 from ...session.events import Delivery
@@ -79,12 +79,16 @@ def remarks(delivery: Delivery) -> Result:
     return said
 
 
-def pending(session: Session, delivery: Delivery) -> tuple[Result, Result]:
+def pending(session: Session, delivery: Delivery, spent: int = 0) -> tuple[Result, Result]:
     """Questions that the client has not been told of, and the ids of the others.
 
-    Each may be empty. The latter stand in every response, so there is a bound to both.
+    Each may be empty. The latter stand in every response, so there is a bound to both, and to them
+    together with the events and what else has been *spent* in bytes.
     """
-    questions, room = session.questions, Room(MAX_PENDING_BYTES)
+    # Of a question that stands here in full there is only the id in its event.
+    asks = ElicitationRequest | SamplingRequest
+    spent += sum(e.size for e in delivery.events if not isinstance(e.happening, asks))
+    questions, room = session.questions, Room(max(LEAST_BESIDE, MAX_PENDING_BYTES - spent))
     if not questions.has_open:
         return {}, {}
     told = [q.id for kind in KINDS for q in questions.open(kind) if questions.is_told(q)]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from ...config import ContextIn
+from ...config.bounds import LEAST_BESIDE, MAX_DELIVERY_BYTES
 from ...errors import ToolError
 from ...model.facts import ResultTold
 from ...model.json.problems import Problem
@@ -89,7 +90,11 @@ def finish(
     if place is None:
         session.untold = _ignored(ignored) or session.untold
         return reply.result, nothing(session)
-    delivery = nothing(session) if session.config.context == "off" else session.events.take()
+    if session.config.context == "off":
+        delivery = nothing(session)
+    else:
+        room = max(LEAST_BESIDE, MAX_DELIVERY_BYTES - _size(reply.result))
+        delivery = session.events.take(room)
     with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
         blocks = [*_note(session, ignored, delivery), *_context(session, reply, delivery)]
         return place(reply.result, blocks), delivery
@@ -176,8 +181,9 @@ def _context(session: Session, reply: Reply, delivery: Delivery) -> Blocks:
     tell(session, delivery, reply.full)
     new: Result
     known: Result
-    new, known = pending(session, delivery) if session.config.context == "full" else ({}, {})
-    if delivery.events or delivery.lost:
+    spent = _size(reply.result)
+    new, known = pending(session, delivery, spent) if session.config.context == "full" else ({}, {})
+    if delivery.events or delivery.lost or delivery.more:
         events = list_of(text for _, text in event_texts(session, delivery))
         said = {name: dumps(value) for name, value in remarks(delivery).items()}
         blocks.append(object_of({"events_since_last_response": events} | said))

@@ -7,8 +7,11 @@ from typing import Any
 
 import trio
 
-from emceepee_client import Open
+from asgi_world import open_world
+from emceepee_client import Answer, Open
+from emceepee_trio.config import Config, Server
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES
+from emceepee_trio.model.events import TaskFailed
 from fake_backends import raw
 from like import TIMESTAMP, ULID
 
@@ -135,6 +138,22 @@ async def test_a_delivery_carries_only_so_many_bytes(connect: Open) -> None:
             if answer.news.get("more") is None:
                 await emceepee.call("await_activity", timeout_ms=1000)
         assert max(sizes, default=0) <= 2
+
+
+async def test_what_an_answer_says_itself_leaves_less_for_what_has_happened() -> None:
+    with trio.fail_after(60):
+        async with open_world(Config(servers=(Server(name="raw", **raw()),))) as world:
+            client = await world.joined()
+            echo: dict[str, Any] = {"server": "raw", "tool": "echo"}
+            await client.call("execute_tool", **echo)
+            (session,) = world.manager.sessions()
+            session.publish("raw", TaskFailed("t", "tool", "m" * 5000))
+            said = await client.call("execute_tool", **echo, args={"text": "x" * 14_000})
+            answer = Answer.of(said)
+            assert (answer.events, answer.news["more"]) == ([], 1)
+            assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
+            (failed,) = Answer.of(await client.call("list_tasks")).events
+            assert failed["type"] == "task_failed"
 
 
 async def test_an_event_is_never_larger_than_a_delivery(connect: Open) -> None:
