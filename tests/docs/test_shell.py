@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import signal
 import socket
@@ -179,9 +180,19 @@ def shell(tmp_path: Path) -> Shell:
         path = folder / name
         path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "utf-8")
         path.chmod(0o755)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return Shell(tmp_path, port)
+    return Shell(tmp_path, next(free_ports()))
+
+
+def free_ports() -> Iterator[int]:
+    """Below those that the kernel gives to others meanwhile, as a daemon is told of one by PORT."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as attempt:
+            try:
+                attempt.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        yield port
 
 
 def is_ours(command: Command) -> bool:
