@@ -119,6 +119,7 @@ async def open_page(
     payloads: bool = True,
     limits: Limits | None = None,
     policy: Policy | None = None,
+    mount: str = "",
     **http: Any,
 ) -> AsyncGenerator[PageWorld]:
     config = Config(
@@ -133,5 +134,9 @@ async def open_page(
             about = {"version": "1", "pid": 7}
             quart = pages(manager, lambda: about, lambda: True, Metrics(manager))
             app = App(Security.of(config.http, tokens), no_mcp, quart)
-            async with serving(app) as served:
+
+            async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
+                await app({**scope, "root_path": mount}, receive, send)
+
+            async with serving(mounted if mount else app) as served:
                 yield PageWorld(served, app, manager)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import attrs
 import pytest
@@ -160,6 +161,24 @@ async def test_every_page_says_what_it_may_load_and_who_may_show_it() -> None:
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.headers["cache-control"] == "no-store"
         assert (await browser.get("/")).headers["referrer-policy"] == "same-origin"
+
+
+async def test_below_a_path_of_another_program_all_leads_there() -> None:
+    async with open_page(mount="/here") as world:
+        browser = world.browser()
+        asked = await browser.get("/here/tasks")
+        assert asked.headers["location"] == "/here/login?next=/tasks"
+        form = await browser.get("/here/login?next=/tasks")
+        fields = {"csrf": csrf_of(form), "token": "minted", "next": "/tasks"}
+        answer = await browser.post("/here/login", **fields)
+        assert answer.headers["location"] == "/here/tasks"
+        assert "Path=/here/" in answer.headers["set-cookie"].split("; ")
+        page = await browser.page("/here/tasks")
+        links = re.findall(r'(?:href|src|action|data-live)="([^"]*)"', page)
+        assert links
+        assert all(link.startswith(("/here/", "#")) for link in links)
+        (style,) = [link for link in links if link.endswith("/page.css")]
+        assert (await browser.get(style)).status == 200
 
 
 def test_links_and_logins_are_bounded_and_end() -> None:
