@@ -77,7 +77,10 @@ def as_it_was_noted(timeline: Timeline, kept: Mapping[str, str]) -> Standing:
         calls={
             row.id: "connection" if row.phase in UNSENT else str(row.phase) for row in rows("call")
         },
-        fates={name: timeline.rows["call", name].outcome for name in kept},
+        # What has answered with an error is an error here, and completed for its client.
+        fates={
+            name: timeline.rows["call", name].outcome.replace("error", "completed") for name in kept
+        },
         questions={row.id: (row.name, row.server, str(row.phase)) for row in rows("question")},
         up=Counter((row.server, str(row.phase)) for row in links if row.phase in {"up", "unwell"}),
         trying=Counter(row.server for row in links if row.phase in TRYING),

@@ -16,6 +16,7 @@ from ....errors import LimitReached
 from ....journal import Journal, Reader
 from ....model import facts
 from ....model.facts import Fact
+from ....model.timeline.rows import TOLD
 from ....waits.feed import Feed
 
 PAUSE = 0.5
@@ -29,14 +30,7 @@ SILENCE = 15.0
 MAX_STREAMS = 64
 """Browsers that are told; others see what there is when they ask."""
 
-KINDS = (
-    *(facts.SessionOpened, facts.SessionEnded),
-    *(facts.CallBegun, facts.CallSent, facts.CallPromoted, facts.CallSettled),
-    *(facts.ResultRead, facts.ResultEvicted, facts.QuestionOpened, facts.QuestionClosed),
-    *(facts.ConnectionTrying, facts.ConnectionUp, facts.ConnectionDegraded),
-    *(facts.ConnectionRestored, facts.ConnectionLost, facts.ConnectionEnded),
-    *(facts.ChildStarted, facts.ChildEnded),
-)
+KINDS = (*TOLD, facts.Tallied)
 """What a page may show."""
 
 CHANGED = b"event: changed\ndata:\n\n"
