@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import attrs
@@ -13,6 +14,7 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricR
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import SpanContext, SpanKind
 
 from emceepee_trio.telemetry.spans import Spans
@@ -28,6 +30,19 @@ class _Begun(SpanProcessor):
 
     def on_start(self, span: Span, parent_context: Any = None) -> None:
         self.spans.append(span)
+
+
+@attrs.define(eq=False)
+class _Numbers(IdGenerator):
+    """Ids that take nothing of the randomness by which orders of tasks are chosen."""
+
+    _last: count[int] = attrs.field(factory=lambda: count(1))
+
+    def generate_span_id(self) -> int:
+        return next(self._last)
+
+    def generate_trace_id(self) -> int:
+        return next(self._last)
 
 
 class _Complaints(logging.Handler):
@@ -120,7 +135,7 @@ def traceparent(span: ReadableSpan) -> str:
 def tracing() -> Iterator[Traced]:
     """A tracer of its own, with nothing that is global."""
     kept, begun, reader = InMemorySpanExporter(), _Begun(), InMemoryMetricReader()
-    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers = TracerProvider(shutdown_on_exit=False, id_generator=_Numbers())
     tracers.add_span_processor(begun)
     tracers.add_span_processor(SimpleSpanProcessor(kept))
     meters = MeterProvider([reader], shutdown_on_exit=False)
