@@ -75,6 +75,18 @@ IDLE_STOPS = Doc(
     "loses what it keeps in memory. Never, if it is 0 or not given."
 )
 
+Scope: TypeAlias = Literal["session", "principal"]
+SCOPES = Doc(
+    "Whose a connection is: ``session``: each session has one of its own; ``principal``: all "
+    "sessions of one principal have one together, and whatever the server keeps in memory. See "
+    "`Sharing`_."
+)
+LINGERS = Doc("How long a shared connection stays when the last session that had it is gone.")
+SHARED_LOGS = Doc(
+    "Whether sessions that share it see what it writes to stderr, and log messages that belong to "
+    "no call. They may speak of any session's."
+)
+
 
 @frozen
 class Retry:
@@ -225,6 +237,17 @@ class Server:
         Doc("A header that tells a URL which session calls."),
     ] = None
     idle_stop_ms: Annotated[int | None, Bounds(0, 30 * DAY), IDLE_STOPS] = None
+    scope: Annotated[Scope, SCOPES] = "session"
+    linger_ms: Annotated[int, Bounds(0, DAY), LINGERS] = 30 * SECOND
+    share_logs: Annotated[bool, SHARED_LOGS] = False
+    max_concurrent: Annotated[
+        int | None,
+        Bounds(1, 10_000),
+        Doc(
+            "Of a shared server, how many requests it is given at once; sessions take turns for "
+            "the rest. No bound, if not given."
+        ),
+    ] = None
     results: Annotated[
         ServerResults, Doc("Which of its answers are shown whole: see `results of a server`_.")
     ] = attrs.field(factory=ServerResults)
@@ -277,6 +300,12 @@ class Server:
             yield from self._foreign_to("command", "headers", "reconnect", "propagate_session")
             if self.type in ("http", "sse"):
                 yield Problem("type", f"{show(self.type)} needs a url, this server has a command")
+        if self.scope == "principal" and self.propagate_session is not None:
+            yield Problem(
+                "propagate_session",
+                "tells which session calls, which nobody knows of a "
+                'server that they share; it takes "scope": "session"',
+            )
         for name, value in self.headers.items():
             if not re.fullmatch(_TOKEN, name):
                 yield Problem(join("headers", name), "is not the name of a header")

@@ -32,10 +32,14 @@ from .roots import Roots, roots_problems
 from .server import (
     FEW,
     IDLE_STOPS,
+    LINGERS,
     NAME,
+    SCOPES,
+    SHARED_LOGS,
     STARTS,
     VARIABLES,
     RelayTo,
+    Scope,
     Server,
     Start,
     ViewRelay,
@@ -295,6 +299,9 @@ class Defaults:
 
     start: Annotated[Start, STARTS] = "auto"
     idle_stop_ms: Annotated[int | None, Bounds(0, 30 * DAY), IDLE_STOPS] = None
+    scope: Annotated[Scope, SCOPES] = "session"
+    linger_ms: Annotated[int, Bounds(0, DAY), LINGERS] = 30 * SECOND
+    share_logs: Annotated[bool, SHARED_LOGS] = False
 
 
 def with_defaults(
@@ -308,6 +315,8 @@ def with_defaults(
     }
     if server.url is not None:
         changes.pop("idle_stop_ms", None)  # which is of programs
+    if server.propagate_session is not None:
+        changes.pop("scope", None)  # it wants to know which session calls
     return attrs.evolve(server, **changes)
 
 

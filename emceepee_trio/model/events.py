@@ -167,6 +167,17 @@ class SessionShared:
 
 
 @attrs.frozen
+class ShareConflict:
+    """A server that several sessions had together is each session's own from now on."""
+
+    name: str
+    reason: Literal["elicitation", "sampling", "roots"]
+    """What it wanted to know, and nobody could say of whom."""
+    sessions: int
+    advice: str
+
+
+@attrs.frozen
 class ServerAdded:
     """By a client, or in the configuration."""
 
@@ -328,6 +339,7 @@ Happening: TypeAlias = (
     | Notification
     | TimerExpired
     | SessionShared
+    | ShareConflict
     | ServerAdded
     | ServerRemoved
     | ServerConnected

@@ -20,6 +20,7 @@ from ..backend.children.reaper import open_reaper
 from ..backend.children.starts import Starts, cores
 from ..backend.connections.client import Client
 from ..backend.shared import Shared
+from ..backend.sharing.sharing import Sharing, open_sharing
 from ..config import Config, Server
 from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
@@ -56,6 +57,7 @@ class SessionManager:
     _nursery: trio.Nursery
     _shared: Shared
     _folders: ResultFolders = attrs.field(factory=lambda: ResultFolders(None))
+    sharing: Sharing | None = None
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     draining: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -181,6 +183,7 @@ class SessionManager:
                             draining=self.draining,
                             on_demand=on_demand,
                             folders=self._folders,
+                            sharing=self.sharing,
                         )
                         begin_lasting(
                             inner, "sweeper_crashed", session.sweeper.run, session=session_id
@@ -379,6 +382,7 @@ async def open_sessions(
         open_memory(state) as memory,
         open_folders(state, is_local=is_local) as folders,
         open_reaper() as reaper,
+        open_sharing() as sharing,
         trio.open_nursery() as nursery,
     ):
         tokens = frozenset(config.http.bearers.values())
@@ -390,7 +394,7 @@ async def open_sessions(
         shared = Shared(
             reaper, memory=memory, tokens=tokens, starts=starts, journal=journal, tracing=tracing
         )
-        manager = SessionManager(config, Registry(config), nursery, shared, folders)
+        manager = SessionManager(config, Registry(config), nursery, shared, folders, sharing)
         yield manager
         sessions = manager.sessions()
         logs.write(

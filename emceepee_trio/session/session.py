@@ -21,6 +21,7 @@ from ..backend.children.process import PATIENCE
 from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params, working_for
 from ..backend.private import Private
 from ..backend.shared import Shared
+from ..backend.sharing.sharing import Sharing
 from ..config import Config, Server
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID, MAX_SCRIPTS
 from ..config.roots import Folder, as_roots
@@ -92,6 +93,8 @@ class Session:
     """It starts no server that it does not need."""
     folders: ResultFolders = attrs.field(factory=lambda: ResultFolders(None))
     """Where it has files."""
+    sharing: Sharing | None = None
+    """Where it finds connections that it shares; without one, all are its own."""
     backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
     events: Events = attrs.field(init=False)
     calls: Calls = attrs.field(init=False)
@@ -199,7 +202,19 @@ class Session:
     def new_backend(self, server: Server, *, restricted: bool, once: bool = False) -> Backend:
         """Begin to connect, without a name yet."""
         self.planned.discard(server.name)
-        backend = Private(
+        backend = self._lease(server, restricted, once) or self._private(server, restricted, once)
+        self._running.add(backend)
+        begin(
+            self.outer,
+            self._wall("backend_crashed", server.name),
+            self._run,
+            backend,
+            name=f"backend {server.name} of {label(self.id)}",
+        )
+        return backend
+
+    def _private(self, server: Server, restricted: bool, once: bool) -> Backend:
+        return Private(
             server,
             self,
             self.config,
@@ -211,15 +226,21 @@ class Session:
             self.principal,
             self.on_demand,
         )
-        self._running.add(backend)
-        begin(
-            self.outer,
-            self._wall("backend_crashed", server.name),
-            self._run,
-            backend,
-            name=f"backend {server.name} of {label(self.id)}",
+
+    def _lease(self, server: Server, restricted: bool, once: bool) -> Backend | None:
+        """Of a connection that other sessions of the same principal have, too."""
+        if server.scope != "principal" or server.disabled or self.sharing is None:
+            return None
+        return self.sharing.lease(
+            server,
+            self,
+            self.config,
+            self.shared,
+            self.new_id,
+            self.wall,
+            restricted=restricted,
+            once=once,
         )
-        return backend
 
     def _wall(
         self, event: str, server: str, failed: Callable[[str], object] | None = None

@@ -194,6 +194,16 @@ class Callbacks:
 
         said = context.message_metadata
         related = said.related_request_id if isinstance(said, ServerMessageMetadata) else None
+        return await self.answer_to(related, method, params, abandoned)
+
+    async def answer_to(
+        self,
+        related: str | int | None,
+        method: str,
+        params: Params | None,
+        abandoned: Callable[[], Abandoned],
+    ) -> dict[str, Any]:
+        """The same, of what came in the answer to the request of that id, if that is known."""
         with as_work_for(None if related is None else self.calls.get(related, NO_CALL)):
             return await self.answer(method, params, abandoned)
 

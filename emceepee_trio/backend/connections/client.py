@@ -237,6 +237,7 @@ class Client:
             gone = {"requestId": request_id, "reason": "no longer wanted"}
             self.notify("notifications/cancelled", gone)
             post.abandon()
+            self._gave_up(request_id, method)
             raise
         except MCPError as error:
             if self.http is not None and request_id in self.http.not_run:
@@ -263,6 +264,24 @@ class Client:
                 self._idle.set()
         await self.check()  # only the stream of this answer broke off, or its server is gone
         raise Unanswered if self.over.is_set() else half
+
+    def _gave_up(self, request_id: int, method: str) -> None:
+        """The backend may still work on it."""
+
+    def speaks_with(self, other: Client) -> None:
+        """On the same connection: no two requests of ours have one id."""
+        self._ids, self._outbox = other._ids, other._outbox
+
+    @contextmanager
+    def counted(self) -> Generator[None]:
+        """Around a request that :meth:`idle` waits for, too."""
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
 
     async def check(self) -> str | None:
         """Ask the backend whether it is there; what is wrong if it does not say so.

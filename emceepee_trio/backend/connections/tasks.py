@@ -25,6 +25,8 @@ POLLS = (0.05, 60.0)
 """Seconds between two looks at a task, at least and at most; between them its server says."""
 USUAL = 1.0
 """Seconds, if it says nothing."""
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+"""States of a task that is over."""
 FAREWELL = 0.5
 """Seconds to tell a server that a task is not wanted any more."""
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import attrs
 from mcp import MCPError
 from mcp.shared.dispatcher import coerce_request_id
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import MessageMetadata, SessionMessage
 from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCResponse
 
 from .callbacks import Over
@@ -39,6 +39,11 @@ class Witness:
     """Of one transport."""
 
     over: Over
+    about: MessageMetadata = attrs.field(default=None, init=False)
+    """What the transport says of the message that was read last: in the answer to which request."""
+    given_up: set[str | int] = attrs.field(factory=set, init=False)
+    """Ids of those that nobody waits for any more, and that whoever put them here wants to see
+    answered; they leave when they are."""
     _waiting: set[str | int] = attrs.field(factory=set, init=False)
     """Ids of requests that have no answer."""
 
@@ -62,6 +67,8 @@ class Witness:
     def read(self, item: SessionMessage | Exception) -> None:
         """It came in; the dispatcher will look at it next."""
         if isinstance(item, SessionMessage):
-            message = item.message
+            message, self.about = item.message, item.metadata
             if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-                self._waiting.discard(coerce_request_id(message.id))
+                answered = coerce_request_id(message.id)
+                self._waiting.discard(answered)
+                self.given_up.discard(answered)

@@ -1,0 +1,363 @@
+"""One connection that the sessions of a principal have together, and who hears what of it.
+
+It lives in a task of its own beside the sessions, from the first lease on until the last one is
+given back, and a while longer. Each session is told what it would be told of a connection of its
+own; what may be of any of them, it is told only if the configuration says so.
+
+Once it is *split* nobody new comes: each lease has a connection of its own, what was under way here
+ends here, and so does the hub when that is over, or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import attrs
+import trio
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR
+
+from ... import logs
+from ...config import Config, Server
+from ...model import events
+from ...model.events import Json
+from ...waits.bell import Bell
+from ...waits.firewall import Firewall, begin
+from ..children.process import PATIENCE
+from ..connections.callbacks import Abandoned, Kind, LogSource, Params
+from ..connections.client import Client
+from ..shared import Shared
+from .common import Common
+from .places import FairPlaces
+from .wire import NOBODY, Wire, loudest
+
+if TYPE_CHECKING:
+    from .lease import Lease
+
+Asked = Literal["elicitation", "sampling", "roots"]
+"""What a server wants to know, and nobody can say of whom."""
+
+ADVICE = {
+    "elicitation": "it asked its user something",
+    "sampling": "it asked for a model",
+    "roots": "it asked for its folders, which are not the same for all",
+}
+ENDED = (events.ProcessStopped, events.ProcessCrashed)
+
+
+class Owner(Protocol):
+    """Who knows all hubs."""
+
+    def forget(self, hub: Hub) -> None:
+        """Nobody gets a lease of it any more."""
+        ...
+
+    def split(self, hub: Hub) -> None:
+        """Nor of another one, as long as its server's entry is the same."""
+        ...
+
+
+@attrs.define(eq=False)
+class Hub:
+    """Also the :class:`~..connections.callbacks.Host` of its backend."""
+
+    server: Server
+    principal: str
+    config: Config
+    shared: Shared
+    id: str
+    """For the log, as a session has one."""
+    wall: Callable[[], float]
+    restricted: bool
+    once: bool
+    owner: Owner
+    backend: Common = attrs.field(init=False)
+    places: FairPlaces | None = attrs.field(init=False)
+    leases: dict[Lease, None] = attrs.field(factory=dict, init=False)
+    """In the order in which they came; those that were moved, too, while something of them is
+    under way."""
+    is_split: bool = attrs.field(default=False, init=False)
+    ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _ever: int = attrs.field(default=0, init=False)
+    """Leases that there were."""
+    _departing: list[Lease] = attrs.field(factory=list, init=False)
+    """Given back, and wait for the end of the program."""
+    _listeners: Sequence[Lease] | None = attrs.field(default=None, init=False)
+    """Of what the server says in this very step."""
+    _reconnecting: tuple[Lease, str] | None = attrs.field(default=None, init=False)
+    """Who has asked for another connection, and what others are told of it."""
+    _changed: Bell = attrs.field(factory=Bell, init=False)
+    _nursery: trio.Nursery | None = attrs.field(default=None, init=False)
+    _patience: float = attrs.field(default=PATIENCE, init=False)
+    _is_hurried: bool = attrs.field(default=False, init=False)
+    _does_linger: bool = attrs.field(default=True, init=False)
+    """Once nobody has it."""
+
+    def __attrs_post_init__(self) -> None:
+        most = self.server.max_concurrent
+        self.places = None if most is None else FairPlaces(most)
+        self.backend = Common(
+            self.server,
+            self,
+            self.config,
+            self.shared,
+            self.id,
+            self.wall,
+            self.restricted,
+            self.once,
+            self.principal,
+            True,
+            hub=self,
+        )
+
+    # The task.
+
+    async def run(self) -> None:
+        """Until nobody has a lease any more, and nobody comes for one."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                begin(self._nursery, self._wall("sharing_crashed"), self._end_when_unused)
+                await self.backend.run()
+                self._nursery.cancel_scope.cancel("it has ended")
+        finally:
+            self._nursery = None
+            self.owner.forget(self)
+            self.ended.set()
+            self._changed.ring()
+
+    def _wall(self, event: str) -> Firewall:
+        return Firewall(event, None, (MCPError,), fields=self.backend.supervisor.who)
+
+    async def _end_when_unused(self) -> None:
+        while True:
+            while self.leases and not self._is_over:
+                self._departing.clear()  # it goes on without them
+                await self._changed.wait()
+            if not self._is_over and self._does_linger:
+                with trio.move_on_after(self.server.linger_ms / 1000):
+                    while not self.leases and self._does_linger:
+                        await self._changed.wait()
+            # No checkpoint from this look to the end: who comes in this tick is in time, or takes
+            # another one.
+            if self._is_over or not self.leases:
+                return self.close("no session has it any more")
+
+    @property
+    def _is_over(self) -> bool:
+        """It is split, and nothing of it works any more."""
+        return self.is_split and self.backend.client is None
+
+    def close(self, reason: str) -> None:
+        self.owner.forget(self)
+        self.backend.leave(reason, self._patience)
+
+    def hurry(self, patience: float) -> None:
+        """It does not stay longer than its leases, and a child gets *patience* for each step."""
+        self._patience, self._is_hurried, self._does_linger = patience, True, False
+        self._changed.ring()
+
+    # Who has it.
+
+    def take(self, lease: Lease) -> None:
+        self.leases[lease] = None
+        self._ever += 1
+        self._does_linger = not self._is_hurried
+        self._changed.ring()
+
+    def give_back(self, lease: Lease, *, is_wanted: bool) -> None:
+        """What is under way of it is cancelled. *is_wanted*: somebody may come for the server."""
+        if lease not in self.leases:
+            return
+        del self.leases[lease]
+        if (wire := self.wire) is not None and self._nursery is not None:
+            tasks = wire.drop(lease)
+            begin(self._nursery, self._wall("unsubscribe_crashed"), wire.tidy, tasks)
+        if not is_wanted:
+            self._does_linger = False
+            self._departing.append(lease)
+        self._changed.ring()
+
+    @property
+    def alone(self) -> Lease | None:
+        """The lease, if there was never another one."""
+        return next(iter(self.leases), None) if self._ever == 1 else None
+
+    @property
+    def here(self) -> list[Lease]:
+        """Leases that have not moved."""
+        return [lease for lease in self.leases if not lease.has_moved]
+
+    async def until_over(self) -> None:
+        """It has ended for those who have given it back for good, or others still have it."""
+        while not (self.leases or self._does_linger or self.ended.is_set()):
+            await self._changed.wait()
+
+    @property
+    def wire(self) -> Wire | None:
+        """Of the connection that there is."""
+        client = self.backend.client
+        if client is None:
+            return None
+        assert isinstance(client.callbacks, Wire)
+        return client.callbacks
+
+    def client_of(self, lease: Lease, client: Client) -> Client:
+        """*client* as that lease has it."""
+        assert isinstance(client.callbacks, Wire)
+        return client.callbacks.client_of(lease, client)
+
+    def levels(self, but: Lease | None = None) -> list[str | None]:
+        """Of logs, that leases have chosen."""
+        return [each.preferences.log_level for each in self.leases if each is not but]
+
+    def loudest(self) -> str | None:
+        """None: nobody has chosen any."""
+        levels = self.levels()
+        level: str | None = loudest(levels) if any(levels) else None
+        return level
+
+    def reconnects(self, lease: Lease, by: str) -> None:
+        self._reconnecting = lease, f"reconnected by {by}"
+
+    # Roots: a server has one set of them, whoever asks it for something.
+
+    def common_roots(self) -> list[dict[str, Any]] | None:
+        """What all of them have chosen; None if that is not the same."""
+        found = [each.tenant.roots(self.server.name) for each in self.leases]
+        if not found:
+            return [] if self.wire is None else self.wire.told_roots or []
+        return found[0] if all(each == found[0] for each in found) else None
+
+    def suits(self, lease: Lease) -> bool:
+        """Whether the server believes what this lease would tell it."""
+        told = None if self.wire is None else self.wire.told_roots
+        return told is None or told == lease.tenant.roots(self.server.name)
+
+    def roots_changed(self, lease: Lease) -> None:
+        """Of that lease."""
+        wire = self.wire
+        if wire is None or wire.common is None:
+            return
+        if not self.suits(lease):
+            if len(self.leases) > 1:
+                self.split("roots")
+                return
+            wire.told_roots = lease.tenant.roots(self.server.name)  # it is about to ask for them
+        if not wire.common.negotiated.is_modern:
+            wire.common.notify("notifications/roots/list_changed")
+
+    def part(self, lease: Lease) -> None:
+        """It does not suit *lease*: the server believes other roots, of who is here or was."""
+        if len(self.leases) > 1:
+            self.split("roots")
+            return
+        self.is_split = True
+        self.owner.forget(self)
+        lease.move()
+        self._changed.ring()
+
+    def split(self, asked: Asked) -> None:
+        """Each has a connection of its own from now on."""
+        if self.is_split:
+            return
+        self.is_split = True
+        self.owner.split(self)
+        name, count = self.server.name, len(self.leases)
+        advice = (
+            f"{ADVICE[asked]}, and {count} sessions have shared server {name!r}: nobody was asked, "
+            "and it was told so. Each session has a connection of its own from now on, where the "
+            "server has nothing in memory; call again what has failed. Its operator can say "
+            '"scope": "session" in its entry'
+        )
+        logs.write("warn", "share_conflict", reason=asked, sessions=count, **self.who)
+        for lease in tuple(self.leases):
+            lease.tenant.publish(name, events.ShareConflict(name, asked, count, advice))
+            lease.move()
+        self._changed.ring()
+
+    @property
+    def who(self) -> dict[str, Any]:
+        return self.backend.supervisor.who
+
+    # What the backend says: see callbacks.Host.
+
+    @property
+    def extensions(self) -> Params:
+        """Those that every client knows."""
+        of_all = [each.tenant.extensions for each in self.leases]
+        if not of_all:
+            return {}
+        first, *others = of_all
+        return {name: said for name, said in first.items() if all(name in o for o in others)}
+
+    @contextmanager
+    def speaking_to(self, leases: Sequence[Lease]) -> Generator[None]:
+        """What is said in here, and may be of any session, is for these alone."""
+        self._listeners = leases
+        try:
+            yield
+        finally:
+            self._listeners = None
+
+    def publish(self, server: str, happening: events.Happening) -> None:
+        for lease in tuple(self.leases):
+            lease.hear(self._as_told(lease, happening))
+        if isinstance(happening, ENDED):
+            for lease in self._departing:
+                lease.tenant.publish(server, happening)
+        if isinstance(happening, events.ServerDisconnected):
+            self._changed.ring()
+
+    def _as_told(self, lease: Lease, happening: events.Happening) -> events.Happening:
+        match happening:
+            case events.ServerReconnected():
+                lost = lease.lost_with
+                return attrs.evolve(
+                    happening,
+                    invalidated_tasks=lost.tasks,
+                    invalidated_elicitations=lost.elicitations,
+                    invalidated_sampling=lost.sampling,
+                )
+            case events.ServerDisconnected(reason="reconnect") if self._reconnecting is not None:
+                whose, reason = self._reconnecting
+                return happening if lease is whose else attrs.evolve(happening, reason=reason)
+        return happening
+
+    def lost(self) -> None:
+        """The connection; nobody knows it yet."""
+        if (wire := self.wire) is not None:
+            wire.is_lost()
+        for lease in self.leases:
+            lease.lost()
+
+    def notified(self, server: str, method: str, params: Params | None) -> None:
+        for lease in self.here if self._listeners is None else self._listeners:
+            lease.tenant.notified(server, method, params)
+
+    def logged(
+        self,
+        server: str,
+        source: LogSource,
+        level: str,
+        data: Json,
+        logger: str | None = None,
+    ) -> None:
+        listeners = self._listeners
+        if listeners is None:
+            listeners = self.here if self.server.share_logs else ()
+        for lease in listeners:
+            if source != "protocol" or lease.wants(level):
+                lease.tenant.logged(server, source, level, data, logger)
+
+    async def ask(
+        self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
+    ) -> dict[str, Any]:
+        """A question that came of no lease's request."""
+        raise MCPError(code=INTERNAL_ERROR, message=NOBODY)
+
+    def roots(self, server: str) -> list[dict[str, Any]]:
+        """For what is no lease's; nothing that could be of one, if they differ."""
+        roots = self.common_roots()
+        return [{}] if roots is None else roots
