@@ -28,6 +28,8 @@ class Peer(scripted_peer.Peer):
     """One that keeps what it was told, and may answer calls by itself."""
 
     server: Server
+    heard: list[dict[str, Any]] = attrs.field(factory=list)
+    """Requests and notifications."""
     began: list[str] = attrs.field(factory=list)
     """Tools of all calls that ever came."""
     answers: list[dict[str, Any]] = attrs.field(factory=list)
@@ -40,6 +42,7 @@ class Peer(scripted_peer.Peer):
         if "method" not in message:
             self.answers.append(message)
             return
+        self.heard.append(message)
         super().hear(message)
         if message["method"] == "notifications/cancelled":
             self.cancelled.append(message["params"]["requestId"])
@@ -47,10 +50,14 @@ class Peer(scripted_peer.Peer):
             self.began.append(message["params"]["name"])
             self.on_call(self, message["id"])
 
-    def say(self, message: dict[str, Any]) -> bool:
+    def say(self, message: dict[str, Any], about: int | None = None) -> bool:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return super().say(message)
+            return super().say(message, about)
         return False
+
+    def asked(self, *methods: str) -> list[Any]:
+        """Params of all that it was ever told by those methods."""
+        return [message.get("params") for message in self.heard if message["method"] in methods]
 
 
 @attrs.define(eq=False)

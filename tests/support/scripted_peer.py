@@ -11,7 +11,7 @@ import anyio
 import attrs
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from emceepee_trio.backend.children.process import Exit
@@ -63,10 +63,11 @@ class Peer:
         if message["method"] not in {"initialize", "tools/call"} and self.is_well:
             self.answer(message["id"], {})
 
-    def say(self, message: dict[str, Any]) -> bool:
-        """Whether it could be said."""
+    def say(self, message: dict[str, Any], about: int | None = None) -> bool:
+        """Whether it could be said; *about*: in the answer to the request of that id."""
         parsed: JSONRPCMessage = jsonrpc_message_adapter.validate_python(message)
-        self.says.send_nowait(SessionMessage(parsed))
+        of = None if about is None else ServerMessageMetadata(about)
+        self.says.send_nowait(SessionMessage(parsed, of))
         return True
 
     def answer(self, request_id: int, result: dict[str, Any]) -> None:

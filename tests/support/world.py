@@ -54,9 +54,9 @@ class Host(Peer):
             self.cancelled.add(self.keys[params["requestId"]])
         super().hear(message)
 
-    def say(self, message: dict[str, Any]) -> bool:
+    def say(self, message: dict[str, Any], about: int | None = None) -> bool:
         try:
-            super().say(message)
+            super().say(message, about)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return False  # it was lost, or left, a moment ago
         return True

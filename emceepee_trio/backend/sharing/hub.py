@@ -135,7 +135,7 @@ class Hub:
             while self.leases and not self._is_over:
                 self._departing.clear()  # it goes on without them
                 await self._changed.wait()
-            if not self._is_over and self._does_linger:
+            if self._does_linger and not self.is_split:
                 with trio.move_on_after(self.server.linger_ms / 1000):
                     while not self.leases and self._does_linger:
                         await self._changed.wait()
