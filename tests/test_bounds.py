@@ -48,6 +48,9 @@ from emceepee_trio.backend.connections.connect import UNREAD
 from emceepee_trio.backend.http.cookies import FewCookies
 from emceepee_trio.backend.http.event_stream import LONGEST_ID, EventStream
 from emceepee_trio.backend.shared import ERAS, Shared
+from emceepee_trio.backend.sharing.named import MOST, GivenNames
+from emceepee_trio.backend.sharing.sharing import SPLIT
+from emceepee_trio.backend.sharing.wire import DOUBTS
 from emceepee_trio.codemode import run
 from emceepee_trio.codemode.run import Raised, Script
 from emceepee_trio.commands.common import remote
@@ -110,6 +113,7 @@ from page_world import open_page
 from parts import mock_clock
 from raw_http import serving
 from scripted import Play, scripted
+from sharers import open_sharers, shared
 
 PACKAGE = Path(emceepee_trio.__file__).parent
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "bounds.rst"
@@ -1124,6 +1128,40 @@ async def remembered(here: Here) -> None:
         shared.remember((str(n),), "modern")
     assert len(shared.eras) == ERAS
     assert ("0",) not in shared.eras
+
+
+@tries(
+    "backend.sharing.sharing.SPLIT",
+    "backend.sharing.named.MOST",
+    "backend.sharing.wire.DOUBTS",
+)
+async def shared_ones(here: Here) -> None:
+    named = GivenNames()
+    for n in range(MOST + 1):
+        named.add(str(n), is_open=True)
+    assert ("0" in named, "1" in named, len(named.open)) == (False, True, MOST)
+    async with open_sharers(shared()) as world:
+        (one,) = await world.connected("one")
+        hub, sharing = one.lease.hub, world.manager.sharing
+        assert sharing is not None
+        assert hub.wire is not None
+        assert hub.wire.common is not None
+        client = hub.wire.clients[one.lease]
+        for n in range(DOUBTS + 1):
+            hub.wire.doubts(n, client)
+        assert len(hub.wire.common.witness.given_up) == DOUBTS
+        for n in range(DOUBTS):
+            hub.wire.common.witness.given_up.discard(n)
+        two = await world.come("two")
+        two.begin("of two")
+        await wait_all_tasks_blocked()
+        world.ask(1)  # it could be of the one that there was no room for
+        await wait_all_tasks_blocked()
+        assert one.told == two.told == ["share_conflict"]
+        for n in range(SPLIT):
+            sharing.split(cast(Any, SimpleNamespace(principal="ada", server=str(n))))
+        three = await world.come("three")
+        assert three.session.backends["x"].shared_with is not None
 
 
 @tries(

@@ -40,6 +40,8 @@ from .common.response import Reply, json_reply
 
 STDERR_TAIL = 20
 RECENT_EVENTS = 20
+NAMED = 5
+"""Clients of other sessions that have the same connection; there may be hundreds."""
 
 
 @frozen
@@ -239,7 +241,8 @@ def summarize(session: Session, backend: Backend) -> dict[str, Any]:
     if backend.state is not BackendState.CONNECTED:
         told = ("starting", "last_error", "next_retry_ms")
         said |= {key: whole[key] for key in told if key in whole}
-    return said | {key: whole[key] for key in ("working_tasks", "pending_requests") if whole[key]}
+    shown = ("shared_with", "shared_with_more", "working_tasks", "pending_requests")
+    return said | {key: whole[key] for key in shown if whole.get(key)}
 
 
 def _purpose(backend: Backend) -> str:
@@ -266,6 +269,10 @@ def describe(session: Session, backend: Backend, *, whole: bool = False) -> dict
         "pending_requests": len(session.questions.open("elicitation", server.name))
         + len(session.questions.open("sampling", server.name)),
     }
+    if (others := backend.shared_with) is not None:
+        said["shared_with"] = sorted(one_line(each, MAX_NAME) for each in others)[:NAMED]
+        if len(others) > NAMED:
+            said["shared_with_more"] = len(others) - NAMED
     if backend.connected_at is not None:
         said["connected_at"] = timestamp(backend.connected_at)
     if backend.state is BackendState.IDLE and backend.idle_since is not None:

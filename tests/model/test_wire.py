@@ -48,6 +48,7 @@ TABLE: dict[str, tuple[set[str], set[str]]] = {
     "notification": ({"method", "timestamp"}, {"params", "tooLarge"}),
     "timer_expired": ({"timerId", "message", "fireCount"}, set()),
     "session_shared": ({"clients", "advice"}, set()),
+    "share_conflict": ({"name", "reason", "sessions", "advice"}, set()),
     "server_added": ({"name", "target", "addedBy"}, set()),
     "server_removed": ({"name", "target", "removedBy"}, set()),
     "server_connected": ({"name", "capabilities", "protocolVersion"}, {"tooLarge"}),

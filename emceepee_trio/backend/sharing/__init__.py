@@ -2,7 +2,7 @@
 
 `lease` what one session has of it, which to tools is a backend like any other · `hub` the
 connection, kept for as long as anybody has a lease, and who hears what of it · `wire` whose a
-question is, and what is counted, of one connection; `client` how a lease speaks on it, and `known`
+question is, and what is counted, of one connection; `client` how a lease speaks on it, and `named`
 what the server has named for it · `common` the backend that all of that is of · `places` turns,
 where a server takes few requests at once · `sharing` which hubs there are, and which servers cannot
 be shared any more.

@@ -21,7 +21,7 @@ from ..connections.callbacks import NO_CALL, Abandoned, Callbacks, Over, Params,
 from ..connections.client import Client
 from ..connections.tasks import TERMINAL
 from ..connections.witness import Unanswered
-from .known import Known
+from .named import GivenNames
 
 if TYPE_CHECKING:
     from .lease import Lease
@@ -43,9 +43,9 @@ class LeasedClient(Client):
     lease: Lease = attrs.field(kw_only=True)
     asking: int = attrs.field(default=0, init=False)
     """Requests under way that a question may be of."""
-    tasks: Known = attrs.field(factory=Known, init=False)
+    tasks: GivenNames = attrs.field(factory=GivenNames, init=False)
     """Of the server, that calls of the lease have become, by their ids."""
-    pages: Known = attrs.field(factory=Known, init=False)
+    pages: GivenNames = attrs.field(factory=GivenNames, init=False)
     """Whose end the server may tell, likewise."""
     _mine: Over = attrs.field(init=False)
     _scopes: set[trio.CancelScope] = attrs.field(factory=set, init=False)

@@ -357,6 +357,9 @@ class Hub:
         """A question that came of no lease's request."""
         raise MCPError(code=INTERNAL_ERROR, message=NOBODY)
 
+    async def list_roots(self, server: str) -> list[dict[str, Any]]:
+        return self.roots(server)
+
     def roots(self, server: str) -> list[dict[str, Any]]:
         """For what is no lease's; nothing that could be of one, if they differ."""
         roots = self.common_roots()

@@ -331,6 +331,10 @@ class Lease:
         return self._at.last_process
 
     @property
+    def waits_for_turn(self) -> bool:
+        return self._at.waits_for_turn
+
+    @property
     def unstarted(self) -> str | None:
         return self._at.unstarted
 

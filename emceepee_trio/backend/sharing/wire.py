@@ -135,6 +135,9 @@ class Wire(Callbacks):
     ) -> dict[str, Any]:
         if method == "roots/list":
             with self._wall("question_crashed", method, MCPError) as wall:
+                if (client := self._whose(related, params)) is not None:
+                    # Some say what they are only if they are asked.
+                    await client.answer(related, method, params, abandoned)
                 return {"roots": self._roots()}
             raise MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
         if method not in QUESTIONS:

@@ -11,7 +11,7 @@ MOST = 1000
 
 
 @attrs.define(eq=False)
-class Known:
+class GivenNames:
     _open: dict[str, bool] = attrs.field(factory=dict, init=False)
     """Whether each goes on."""
 
