@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from emceepee_client import GUARD, is_running, write_config
-from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
+from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession, body_of
 from fake_backends import Journal, raw, until
 from served import serve
 
@@ -25,6 +25,11 @@ def says(client: RemoteSession, tool: str, **arguments: Any) -> Any:
 def echo(client: RemoteSession, text: str) -> str:
     asked = {"server": "it", "tool": "echo", "args": {"text": text}}
     return str(client.call("execute_tool", asked)["content"][0]["text"])
+
+
+def status(daemon: RemoteDaemon) -> Any:
+    with daemon.request("GET", "/status") as response:
+        return json.loads(body_of(response))
 
 
 async def test_clients_of_one_principal_share_a_program_until_the_last_is_gone(
@@ -50,6 +55,16 @@ async def test_clients_of_one_principal_share_a_program_until_the_last_is_gone(
             (listed,) = says(one, "list_servers")["servers"]
             assert listed["shared_with"] == ["two"]
             (pid,) = pids
+            (program,) = status(daemon)["programs"]
+            assert program.pop("resident_bytes") > 1_000_000
+            assert len(program.pop("sessions")) == 2
+            assert program == {
+                "server": "it",
+                "principal": "token",
+                "scope": "principal",
+                "programs": 1,
+                "processes": 1,
+            }
             assert is_running(pid)
             return int(pid)
 

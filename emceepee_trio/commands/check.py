@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..config import ConfigError, Lacking, Loaded, default_path, load, load_default
+from ..config import ConfigError, Lacking, Loaded, Server, default_path, load, load_default
 from .common.output import complain, say
 
 
@@ -96,5 +96,18 @@ def _checked(file: Path | None) -> Loaded | None:
         note = " (disabled)" if server.disabled else ""
         if isinstance(server, Lacking):
             note = f" (disabled: {server.lacks})"
+        if server.scope == "principal":
+            note += " (shared)"
         say(f"  {server.name}: {server.transport} {server.target}{note}")
+    if known := [each.name for each in servers if _is_better_shared(each)]:
+        say(
+            f"{', '.join(known)}: known to keep nothing between two calls; "
+            '"scope": "principal" has one program for all sessions, and not one for each'
+        )
     return loaded
+
+
+def _is_better_shared(server: Server) -> bool:
+    from ..backend.sharing.stateless import keeps_nothing
+
+    return server.scope == "session" and not server.disabled and keeps_nothing(server)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..model.wire import loads
 from .common.options import HOST, add_url_option, default_port
-from .common.output import complain, say
+from .common.output import complain, megabytes, say
 from .common.remote import NoAnswer, RemoteDaemon, body_of
 from .common.terminal import lines_of
 
@@ -117,4 +117,22 @@ def _table(url: str, status: dict[str, Any]) -> str:
         ]
         if rows:
             lines += ["", *lines_of(("session", *columns), rows)]
+    if programs := status.get("programs"):  # of which an older daemon says nothing
+        rows = [[str(program[key]) for key in PROGRAMS] for program in programs]
+        for row, program in zip(rows, programs, strict=True):
+            row += [str(len(program["sessions"])), *_costs(program)]
+        lines += ["", *lines_of((*PROGRAMS, "sessions", "memory", "note"), rows)]
     return "\n".join(lines)
+
+
+PROGRAMS = ("server", "principal", "scope", "programs", "processes")
+"""The columns of what the programs of servers take."""
+
+
+def _costs(program: dict[str, Any]) -> tuple[str, str]:
+    """The memory of one server's, and what sharing it would save."""
+    memory = megabytes(program["resident_bytes"])
+    if (saved := program.get("sharing_would_save_bytes")) is None:
+        return memory, ""
+    would = f'"scope": "principal" would save {megabytes(saved)}'
+    return memory, would if program["keeps_nothing"] else f"{would}, if it keeps nothing of a call"

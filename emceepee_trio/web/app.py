@@ -26,6 +26,7 @@ from .logins import Logins
 from .metrics.scrape import Metrics
 from .page import the_page
 from .page.common.requests import secured, visit, wants_html
+from .programs import programs_of
 from .security import Header, Security, preflight, without_credentials
 from .status import status_of
 from .visitors import VISIT, identify
@@ -149,7 +150,9 @@ def pages(
 
     @app.get("/status")
     async def status() -> Response:
-        return _json(200, about() | status_of(manager, visit().visitor.whose))
+        whose = visit().visitor.whose
+        programs = await programs_of(manager, whose)
+        return _json(200, about() | status_of(manager, whose) | {"programs": programs})
 
     @app.get("/logs")
     async def logs() -> Response:

@@ -33,6 +33,16 @@ def test_a_good_configuration_is_summed_up(tmp_path: Path) -> None:
     assert "pass" not in told.stdout
 
 
+def test_it_names_what_could_be_shared(tmp_path: Path) -> None:
+    fetch: dict[str, Any] = {"command": "uvx", "args": ["mcp-server-fetch"]}
+    servers = {"web": fetch, "off": fetch | {"disabled": True}, "git": {"command": "mcp-git"}}
+    servers["all"] = fetch | {"scope": "principal"}
+    told = run("check", write_config(tmp_path, servers))
+    *_, shared, could_be = told.stdout.splitlines()
+    assert shared == "  all: stdio uvx mcp-server-fetch (shared)"
+    assert could_be.startswith("web: known to keep nothing between two calls;")
+
+
 def test_one_server_is_not_called_servers(tmp_path: Path) -> None:
     config = write_config(tmp_path, {"one": {"command": "x"}})
     assert run("check", config).stdout.splitlines()[0] == f"{config}: 1 server"
@@ -190,7 +200,7 @@ def test_servers_are_started_if_that_is_asked_for(tmp_path: Path) -> None:
     found = told.stdout.splitlines()
     assert found[5] == "started:"
     dying, good = sorted(found[6:])
-    assert re.fullmatch(r"  raw: \d+ tools, after [\d.]+ s", good)
+    assert re.fullmatch(r"  raw: \d+ tools, after [\d.]+ s, [\d.]+ MB for each session", good)
     assert dying.startswith("  dying: does not work: process exited (code 3)")
     assert journal.entries()[-1] == {"eof": True}
     told = run("check", write_config(tmp_path, {"raw": raw()}), "--connect")

@@ -35,6 +35,7 @@ from mutants.relay import RELAY
 from mutants.results import RESULTS
 from mutants.scripts import SCRIPTS
 from mutants.session import SESSION
+from mutants.sharing import SHARED
 from mutants.slow import SLOW
 from mutants.timelines import TIMELINES
 from mutants.users import USERS
@@ -43,6 +44,7 @@ from mutants.watching import WATCHING
 ALL = (
     *(*SESSION, *BACKEND, *FRONT, *SLOW, *PEERS, *USERS, *RESULTS, *FINDING, *SCRIPTS, *NATIVE),
     *RELAY,
+    *SHARED,
     *GATEWAY,
     *HOME,
     *WATCHING,

@@ -75,6 +75,11 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+def megabytes(size: int) -> str:
+    """So many bytes, for people."""
+    return f"{size / 1_000_000:.0f} MB" if size >= 1_000_000 else f"{size / 1_000_000:.1f} MB"
+
+
 def flush() -> None:
     """
     Raises:

@@ -8,12 +8,22 @@ from functools import partial
 import trio
 
 from ...backend.backend import Backend
+from ...backend.children.footprint import footprints
 from ...config import Config
 from ...errors import ToolError, internal
 from ...tools.common.asking import entries_of
 from ...waits.firewall import Firewall, begin
-from .output import CannotWrite
+from .output import CannotWrite, megabytes
 from .own import Own, open_own
+
+
+async def _cost(backend: Backend) -> str:
+    """What its program has in memory, which is that of each session, or of all together."""
+    if backend.process is None:
+        return ""
+    found = await footprints([backend.process.pid])
+    of = "session" if backend.server.scope == "session" else "principal"
+    return "".join(f", {megabytes(each.resident)} for each {of}" for each in found.values())
 
 
 async def try_all(config: Config, heard: Callable[[str, bool, str], None]) -> bool:
@@ -32,7 +42,8 @@ async def try_all(config: Config, heard: Callable[[str, bool, str], None]) -> bo
             fail(name, backend.last_error or error.message)
         else:
             tools = f"{count} tool{'s' * (count != 1)}"
-            heard(name, True, f"{tools}, after {trio.current_time() - start:.1f} s")
+            took = f"after {trio.current_time() - start:.1f} s"
+            heard(name, True, f"{tools}, {took}{await _cost(backend)}")
 
     def fail(name: str, why: str) -> None:
         failed.append(name)
