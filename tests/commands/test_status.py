@@ -30,28 +30,30 @@ def test_it_tells_if_all_had_to_wait_for_one(slow: dict[str, object], lines: lis
 
 
 def test_it_tells_what_programs_take_and_what_sharing_would_save() -> None:
-    program = {"server": "git", "principal": "local", "scope": "session", "sessions": ["a", "b"]}
-    program |= {"programs": 2, "processes": 4, "resident_bytes": 90_000_000}
-    saves = {"sharing_would_save_bytes": 45_000_000, "keeps_nothing": False}
-    known = program | saves | {"server": "time", "keeps_nothing": True}
-    one = program | {
-        "server": "all",
-        "scope": "principal",
-        "programs": 1,
-        "resident_bytes": 300_000,
+    git: dict[str, object] = {
+        "server": "git",
+        "principal": "local",
+        "scope": "session",
+        "sessions": ["a", "b"],
+        "programs": 2,
+        "processes": 4,
+        "resident_bytes": 90_000_000,
     }
-    session = {"session": "a", "principal": "local", "client": "c"}
+    one = git | {"server": "all", "scope": "principal", "programs": 1, "resident_bytes": 300_000}
+    git |= {"sharing_would_save_bytes": 45_000_000, "keeps_nothing": False}
+    known = git | {"server": "time", "keeps_nothing": True}
+    session: dict[str, object] = {"session": "a", "principal": "local", "client": "c"}
     session |= {"servers": [], "tasks": [], "questions": []}
-    said = {"sessions": [session], "programs": [program | saves, known, one]}
-    *_, head, git, time, all_ = _table("http://here", DAEMON | said).split("\n")
+    said = {"sessions": [session], "programs": [git, known, one]}
+    *_, head, first, second, third = _table("http://here", DAEMON | said).split("\n")
     assert head.split() == [
         *("SERVER", "PRINCIPAL", "SCOPE", "PROGRAMS", "PROCESSES", "SESSIONS", "MEMORY", "NOTE"),
     ]
-    assert git.split()[:8] == ["git", "local", "session", "2", "4", "2", "90", "MB"]
+    assert first.split()[:8] == ["git", "local", "session", "2", "4", "2", "90", "MB"]
     would = '"scope": "principal" would save 45 MB'
-    assert git.endswith(f"{would}, if it keeps nothing of a call")
-    assert time.endswith(would)
-    assert all_.split() == ["all", "local", "principal", "1", "4", "2", "0.3", "MB"]
+    assert first.endswith(f"{would}, if it keeps nothing of a call")
+    assert second.endswith(would)
+    assert third.split() == ["all", "local", "principal", "1", "4", "2", "0.3", "MB"]
 
 
 def test_without_a_session_it_tells_what_each_would_have() -> None:
