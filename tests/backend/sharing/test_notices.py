@@ -234,6 +234,30 @@ async def test_who_reconnects_tells_the_others(autojump_clock: MockClock) -> Non
         assert "by one" not in two.data("server_disconnected")[1]["reason"]
 
 
+async def test_a_split_server_is_not_started_again_for_what_was_under_way(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_sharers(shared()) as world:
+        one, two = await world.connected("one", "two")
+
+        async def poll(client: object) -> None:
+            await trio.sleep(600)  # as between two looks at a task of the server
+
+        async def ask() -> None:
+            await one.lease.ask(poll)
+
+        world.nursery.start_soon(ask)
+        one.begin("of one")
+        two.begin("of two")
+        await wait_all_tasks_blocked()
+        world.ask(1)
+        await wait_all_tasks_blocked()
+        world.peer.end()
+        await trio.sleep(60)
+        assert len(world.peers.all) == 1
+        assert world.hubs() == []
+
+
 async def test_a_loss_after_a_split_is_no_news_to_who_has_another_connection(
     autojump_clock: MockClock,
 ) -> None:

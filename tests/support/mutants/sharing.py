@@ -206,7 +206,7 @@ SHARED = (
         HUB,
         "        return self.is_split and self.backend.client is None\n",
         "        return False\n",
-        f"{NOTICES}::test_a_loss_after_a_split_is_no_news_to_who_has_another_connection",
+        f"{NOTICES}::test_a_split_server_is_not_started_again_for_what_was_under_way",
     ),
     mutant(
         "a place at a shared server is lost with who gave up",
