@@ -218,7 +218,7 @@ class SharedWorld(TrioMachine):
     @rule(data=st.data(), as_task=st.booleans())
     def two_call_and_the_server_asks(self, data: st.DataObject, as_task: bool) -> None:
         pair = [data.draw(st.sampled_from(self.places)) for _ in range(2)]
-        self.step(*[lambda p=p: self.calls(p, as_task=as_task) for p in pair])  # type: ignore[misc]
+        self.step(*[lambda p=p: self.calls(p, as_task=as_task) for p in pair])
         if found := self.under_way():
             self.step(lambda: self.asks(*data.draw(st.sampled_from(found))))
 
