@@ -128,7 +128,7 @@ class Hub:
             self._changed.ring()
 
     def _wall(self, event: str) -> Firewall:
-        return Firewall(event, None, (MCPError,), fields=self.backend.supervisor.who)
+        return Firewall(event, fields=self.backend.supervisor.who)
 
     async def _end_when_unused(self) -> None:
         while True:

@@ -18,7 +18,7 @@ from mcp import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types import INTERNAL_ERROR
 
-from ...errors import internal
+from ...errors import ToolError, internal
 from ...model.protocol.levels import LEVELS
 from ..connections.callbacks import LIST_CHANGED, Abandoned, Callbacks, Params
 from ..connections.client import DEFAULT_LOG_LEVEL, Client
@@ -219,20 +219,25 @@ class Wire(Callbacks):
 
     async def tidy(self, tasks: list[str]) -> None:
         """What nobody wants any more, since a lease was given back: those, and resources."""
-        assert self.common is not None  # somebody had it
+        # It may refuse, or be lost meanwhile; what it tells of those, nobody is told.
         for task in tasks:
             with suppress(MCPError):
-                await self.common.request("tasks/cancel", {"taskId": task})
-        if self._followed <= (wanted := self.hub.backend.preferences.subscribed()):
-            return
-        if self.common.negotiated.is_modern:
-            self._followed &= wanted
-            await self.hub.backend.follow_changes()
+                await self._common().request("tasks/cancel", {"taskId": task})
+        with suppress(MCPError, ToolError, TimeoutError):
+            await self._follow_no_more()
+
+    def _common(self) -> Client:
+        assert self.common is not None  # somebody had it
+        return self.common
+
+    async def _follow_no_more(self) -> None:
+        if self._common().negotiated.is_modern:
+            await self.hub.backend.follow_changes()  # nothing, if they are the same
             return
         async with self._changing:
             for uri in sorted(self._followed - self.hub.backend.preferences.subscribed()):
                 self._followed.discard(uri)
-                await self.common.request("resources/unsubscribe", {"uri": uri})
+                await self._common().request("resources/unsubscribe", {"uri": uri})
 
     async def set_level(self, client: LeasedClient, params: Params) -> dict[str, Any]:
         """The most verbose of all is what the server is told; each hears what it has asked for."""

@@ -176,8 +176,8 @@ SHARED = (
     mutant(
         "the end of the last who follows a resource leaves it followed",
         WIRE,
-        "        if self._followed <= (wanted := self.hub.backend.preferences.subscribed()):\n",
-        "        if self.hub.backend.preferences.subscribed() is not (wanted := None):\n",
+        "            await self._follow_no_more()\n",
+        "            pass\n",
         f"{NOTICES}::test_the_end_of_the_last_who_follows_unsubscribes",
     ),
     mutant(
