@@ -198,13 +198,9 @@ def test_a_stop_of_what_nobody_uses_and_a_call() -> None:
             await trio.sleep(MOMENT / 2)
             since = world.hubs()[0].backend.uses.last
 
-            async def call() -> None:
-                await trio.sleep_until(since + MOMENT)
-                await hop(order % 9)
-                two.begin("of two")
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(call)
+            await trio.sleep_until(since + MOMENT)
+            await hop(order % 9)
+            two.begin("of two")
             await wait_all_tasks_blocked()
             answers_all(world)
             await trio.sleep(1)
