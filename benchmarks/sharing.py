@@ -3,8 +3,11 @@
 With ``start: auto``, once the daemon has learned what the servers have: how many programs run if no
 session calls anything, if each calls a tool of one server, and again after a restart of the daemon;
 and how long a new session waits for `tools/list`, `list_tools` and `list_servers` since it has been
-answered `initialize`, while each server takes ``--start`` seconds to start. Beside it ``start:
-eager``, which starts everything for everybody. ``--sessions`` and ``--servers`` are other numbers.
+answered `initialize`, while each server takes ``--start`` seconds to start. Beside it ``scope:
+principal``, where all sessions have one program of each server together, and ``start: eager``,
+which starts everything for everybody; and what one session has alone that calls all of them.
+Megabytes are those in memory of the daemon and all of its programs. ``--sessions`` and
+``--servers`` are other numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+
+from emceepee_trio.backend.children.footprint import look
 
 Json = dict[str, Any]
 
@@ -104,15 +109,15 @@ def programs(script: Path) -> int:
 
 
 @contextlib.contextmanager
-def daemon(folder: Path, servers: int, start: str, delay: float) -> Iterator[int]:
-    """Its port. Its state is in the *folder*, where the next one finds it."""
+def daemon(folder: Path, servers: int, delay: float, **defaults: Any) -> Iterator[tuple[int, int]]:
+    """Its port and pid. Its state is in the *folder*, where the next one finds it."""
     script = folder / "server.py"
     script.write_text(SERVER)
     entry = {"command": sys.executable, "args": ["-I", "-S", str(script), str(delay)]}
     entries = {f"s{n}": entry for n in range(servers)}
     config = folder / "config.json"
     # Starting is not what is measured, so nobody waits for a turn.
-    settings = {"defaults": {"start": start}, "limits": {"starting": 500}}
+    settings = {"defaults": defaults, "limits": {"starting": 500}}
     config.write_text(json.dumps({"mcpServers": entries, **settings}))
     command = [sys.executable, "-m", "emceepee_trio", "serve", "--config", str(config), "--no-auth"]
     command += ["--bind", "127.0.0.1:0", "--state-dir", str(folder)]
@@ -127,7 +132,7 @@ def daemon(folder: Path, servers: int, start: str, delay: float) -> Iterator[int
             assert process.stdout is not None
             for line in process.stdout:
                 if "http://127.0.0.1:" in line:
-                    yield int(line.split("http://127.0.0.1:")[1].split("/")[0])
+                    yield int(line.split("http://127.0.0.1:")[1].split("/")[0]), process.pid
                     break
             else:
                 sys.exit(f"{' '.join(command)}: has not started")
@@ -162,32 +167,42 @@ def first_answers(port: int) -> tuple[Json, Session]:
     return {name: took * 1000 for name, took in times.items()}, session
 
 
-def counts(port: int, script: Path, sessions: int, servers: int) -> Json:
+def counts(at: tuple[int, int], script: Path, sessions: int, servers: int, calls: int = 1) -> Json:
     """How many programs run in each case, and the times of the last session."""
+    port, pid = at
     opened = [first_answers(port) for _ in range(sessions)]
     while any("connecting" in session.states() for _, session in opened):
         time.sleep(0.1)
     found: Json = {"no call": programs(script)}
     for n, (_, session) in enumerate(opened):
-        session.execute(f"s{n % servers}")
+        for k in range(calls):
+            session.execute(f"s{(n + k) % servers}")
     found["one call each"] = programs(script)
+    found["MB"] = look([pid])[pid].resident / 1e6
     for _, session in opened:
         session.close()
     middle = sorted(opened, key=lambda each: sum(each[0].values()))[sessions // 2]
     return found | middle[0]
 
 
-def measure(start: str, sessions: int, servers: int, delay: float) -> dict[str, Json]:
+def measure(case: str, sessions: int, servers: int, delay: float) -> dict[str, Json]:
     with tempfile.TemporaryDirectory() as name:
         folder, found = Path(name), {}
-        with daemon(folder, servers, start, delay) as port:
-            if start != "eager":
-                learn(port, folder, servers)
-            found[start] = counts(port, folder / "server.py", sessions, servers)
-        if start != "eager":
-            with daemon(folder, servers, start, delay) as port:
-                again = counts(port, folder / "server.py", sessions, servers)
-                found[f"{start}, restarted"] = again
+        script = folder / "server.py"
+        defaults: Json = {"start": "eager" if case == "eager" else "auto"}
+        if case == "principal":
+            defaults |= {"scope": "principal", "linger_ms": 1000}
+        with daemon(folder, servers, delay, **defaults) as at:
+            if case != "eager":
+                learn(at[0], folder, servers)
+            if case == "principal":
+                found["one session, all"] = counts(at, script, 1, servers, calls=servers)
+                while programs(script):  # which stay a while
+                    time.sleep(0.05)
+            found[case] = counts(at, script, sessions, servers)
+        if case == "auto":
+            with daemon(folder, servers, delay, **defaults) as at:
+                found[f"{case}, restarted"] = counts(at, script, sessions, servers)
         return found
 
 
@@ -200,10 +215,10 @@ def main() -> None:
     options = parser.parse_args()
     if not Path("/proc").is_dir():
         sys.exit("programs are counted in /proc, which is not here")
-    columns = ("no call", "one call each", "tools/list", "list_tools", "list_servers")
+    columns = ("no call", "one call each", "MB", "tools/list", "list_tools", "list_servers")
     print(f"{options.sessions} sessions, {options.servers} servers: programs, and milliseconds")
     print(f"{'start':17}" + "".join(f"{column:>15}" for column in columns))
-    for start in ("auto", "eager"):
+    for start in ("auto", "principal", "eager"):
         found = measure(start, options.sessions, options.servers, options.start)
         for name, row in found.items():
             print(f"{name:17}" + "".join(f"{row[column]:15.5g}" for column in columns), flush=True)
