@@ -8,13 +8,16 @@ tasks as our tools. It is of the modern era alone, and declared with each reques
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
+from ..backend.backend import Backend
+from ..backend.connections.tasks import pause
 from ..config.bounds import MAX_WAITERS
 from ..errors import InvalidArguments, LimitReached, NotFound, ToolError
 from ..model.protocol.eras import notice_for
@@ -37,6 +40,8 @@ NAMED = ("tasks/get", "tasks/update", "tasks/cancel")
 """Requests that say in a header, too, which task they are about."""
 PATIENCE = 0.5
 """Seconds that a call may take of a server that is shown as it is; then it is a task."""
+MAX_FOLLOWED = 20
+"""Tasks of a server's own that one stream follows."""
 POLL_MS = 1000
 """How often a client is told to look."""
 ASKED = {"elicitation": "elicitation/create", "sampling": "sampling/createMessage"}
@@ -173,6 +178,64 @@ async def followed(front: Front, asked: Incoming, news: News) -> AsyncGenerator[
             begin(nursery, wall, follow, front, asked, call, news)
         yield honoured
         nursery.cancel_scope.cancel("nobody listens any more")
+
+
+@asynccontextmanager
+async def theirs_followed(
+    front: Front, asked: Incoming, backend: Backend, news: News
+) -> AsyncGenerator[Result]:
+    """The same of tasks that are between client and server, which both know them.
+
+    The server is asked in its client's name, as often as it says.
+    """
+    filters = asked.params.get("notifications")
+    ids = filters.get("taskIds") if isinstance(filters, Mapping) else None
+    wanted = dict.fromkeys(map(str, ids)) if isinstance(ids, list) else {}
+    if wanted:
+        _check_declared(front, asked)
+    capabilities = front.capabilities_of(asked)
+    found: dict[str, Result] = {}
+    for task_id in list(wanted)[:MAX_FOLLOWED]:
+        with suppress(MCPError, ToolError):
+            found[task_id] = await _look(backend, task_id, capabilities)
+    honoured: Result = {"taskIds": list(found)} if found else {}
+    async with trio.open_nursery() as nursery:
+        for task_id, task in found.items():
+            wall = Firewall("notification_crashed", fields={"session": front.session.id})
+            follow = partial(_follow_theirs, asked, backend, news, capabilities)
+            begin(nursery, wall, follow, task_id, task)
+        yield honoured
+        nursery.cancel_scope.cancel("nobody listens any more")
+
+
+async def _look(backend: Backend, task_id: str, capabilities: Mapping[str, Any]) -> Result:
+    params = {"taskId": task_id}
+    return await backend.ask(
+        lambda client: client.request("tasks/get", params, capabilities=capabilities)
+    )
+
+
+async def _follow_theirs(
+    asked: Incoming,
+    backend: Backend,
+    news: News,
+    capabilities: Mapping[str, Any],
+    task_id: str,
+    task: Result,
+) -> None:
+    told: Result | None = None
+    while True:
+        said = {key: value for key, value in task.items() if key != "resultType"}
+        if said != told:
+            news.tell("notifications/tasks", notice_for(said, asked.id), asked.id)
+            told = said
+        if task.get("status") not in {"working", "input_required"}:
+            return
+        await trio.sleep(pause(task, "pollIntervalMs"))
+        try:
+            task = await _look(backend, task_id, capabilities)
+        except (MCPError, ToolError):
+            return  # who asks for it is told why
 
 
 def _check_declared(front: Front, asked: Incoming) -> None:

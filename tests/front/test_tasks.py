@@ -240,3 +240,25 @@ async def test_where_both_know_tasks_they_are_between_them() -> None:
         session = tasking_.world.manager.get("local/main")
         assert session is not None
         assert session.calls.tasks() == []
+
+
+async def test_statuses_of_tasks_between_them_are_followed_as_well() -> None:
+    async with tasking("/servers/bad/mcp", of="modern") as tasking_:
+        instead = tasking_.play.instead
+        can: Json = {"tools": {}, **EXTENSIONS}
+        instead["server/discover"] = [result(supportedVersions=[MODERN], capabilities=can)]
+        working = {"taskId": "theirs", "status": "working", "pollIntervalMs": 1}
+        instead["tasks/get"] = [result(resultType="complete", **working)]
+        wanted = {"taskIds": ["theirs"]}
+        stream = tasking_.open("subscriptions/listen", notifications=wanted)
+        acknowledged = await stream.message(0)
+        assert acknowledged["params"]["notifications"] == wanted
+        assert (await stream.message(1))["params"]["status"] == "working"
+        done = {"taskId": "theirs", "status": "completed", "result": {"content": []}}
+        instead["tasks/get"] = [result(resultType="complete", **done)]
+        told = (await stream.message(2))["params"]
+        told.pop("_meta")
+        assert told == done
+        instead["tasks/get"] = [error(code=-32602, message="no such task")]
+        stream = tasking_.open("subscriptions/listen", notifications=wanted)
+        assert (await stream.message(0))["params"]["notifications"] == {}

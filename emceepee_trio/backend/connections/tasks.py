@@ -64,7 +64,7 @@ async def call_as_task(
             raise MCPError(code=INTERNAL_ERROR, message="the server made a task without an id")
         try:
             while task.get("status") == "working":
-                await trio.sleep(_pause(task))
+                await trio.sleep(pause(task))
                 task = await client.request("tasks/get", named)
             if task.get("status") == "cancelled":
                 said = f"the server has cancelled its task: {task.get('statusMessage')}"
@@ -95,7 +95,7 @@ async def to_its_end(client: Client, result: dict[str, Any]) -> dict[str, Any]:
                 said = await client.answer_all({key: asked[key] for key in new})
                 await client.request("tasks/update", {**named, "inputResponses": said})
             else:
-                await trio.sleep(_pause(task, "pollIntervalMs"))
+                await trio.sleep(pause(task, "pollIntervalMs"))
             task = await client.request("tasks/get", named)
     except trio.Cancelled:
         with trio.move_on_after(FAREWELL, shield=True), suppress(MCPError, ToolError):
@@ -111,7 +111,8 @@ async def to_its_end(client: Client, result: dict[str, Any]) -> dict[str, Any]:
     raise MCPError(code=INTERNAL_ERROR, message=message)
 
 
-def _pause(task: Mapping[str, Any], key: str = "pollInterval") -> float:
+def pause(task: Mapping[str, Any], key: str = "pollInterval") -> float:
+    """Seconds until it is worth to look at it again."""
     said = task.get(key)
     if not isinstance(said, int | float) or isinstance(said, bool):
         return USUAL

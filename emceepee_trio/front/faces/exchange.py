@@ -100,7 +100,10 @@ class Forwarded:
                 if self.backend.agreed is None:
                     await connected(self.backend)
                 promised = self._agreed.capabilities
-                return self._told(await listen(self.front, self.asked, self.backend, promised))
+                listened = listen(
+                    self.front, self.asked, self.backend, promised, are_between=self._has_tasks
+                )
+                return self._told(await listened)
             case "resources/subscribe":
                 await subscribe(self.asked.entry.request, self.backend, self._uri())
                 return {}

@@ -29,9 +29,16 @@ UPDATED = "notifications/resources/updated"
 
 
 async def listen(
-    front: Front, asked: Incoming, backend: Backend, promised: Mapping[str, Any]
+    front: Front,
+    asked: Incoming,
+    backend: Backend,
+    promised: Mapping[str, Any],
+    *,
+    are_between: bool,
 ) -> Result:
     """Acknowledge what is delivered, first of all; at drain a cancellation, and the result.
+
+    Tasks *are between* client and server where both know them, else they are ours.
 
     Raises:
         LimitReached: too many listen.
@@ -66,7 +73,10 @@ async def listen(
             uris.append(uri)
         if uris:
             honoured["resourceSubscriptions"] = list(uris)
-        of_tasks = await stack.enter_async_context(tasks.followed(front, asked, news))
+        follow = tasks.followed(front, asked, news)
+        if are_between:
+            follow = tasks.theirs_followed(front, asked, backend, news)
+        of_tasks = await stack.enter_async_context(follow)
         return await news.listen(front.draining, asked.id, honoured | of_tasks)
 
 
