@@ -7,8 +7,8 @@ a short result.
 
 Reported are, as multiples of the message, the daemon's memory at its highest while the result came
 and what it held afterwards; the time of the call beside that of a client which reads the same
-message by itself and parses it at once; how long `grep` took, the median and the longest of
-several; and the medians of a ping, in that time and when nobody else asks for anything.
+message by itself and parses it at once; the processor time of a `grep`, and how long it took, the
+median and the longest of several; and the medians of a ping, in that time and when nobody else asks for anything.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -127,6 +128,12 @@ def memory(pid: int, what: str) -> int:
     raise ValueError(what)
 
 
+def processor_time(pid: int) -> float:
+    """Seconds that it has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def reset_peak(pid: int) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5", "utf-8")
 
@@ -209,6 +216,10 @@ def measure(kind: str, size: int) -> Json:
         peak, after = memory(pid, "VmHWM") - before, memory(pid, "VmRSS") - before
         reset_peak(pid)
         greps: list[float] = []
+        used = processor_time(pid)
+        for n in range(GREPS):
+            client.call("read_result", id=shown["result"], grep=WORDS[n % len(WORDS)])
+        used = (processor_time(pid) - used) / GREPS
         with Pings(port) as searched:
             for n in range(GREPS):
                 start = time.perf_counter()
@@ -221,6 +232,7 @@ def measure(kind: str, size: int) -> Json:
             "after": after / length,
             "call_s": took,
             "times_alone": took / beside,
+            "grep_cpu_ms": used * 1e3,
             "grep_ms": median(greps) * 1e3,
             "grep_worst_ms": max(greps) * 1e3,
             "ping_idle_ms": idle.p50 * 1e3,
@@ -236,6 +248,7 @@ COLUMNS = {
     "after": ("held", ".2f"),
     "call_s": ("call s", ".2f"),
     "times_alone": ("times alone", ".2f"),
+    "grep_cpu_ms": ("grep CPU ms", ".0f"),
     "grep_ms": ("grep ms", ".0f"),
     "grep_worst_ms": ("longest", ".0f"),
     "ping_idle_ms": ("ping ms", ".2f"),
