@@ -8,7 +8,8 @@ a short result.
 Reported are, as multiples of the message, the daemon's memory at its highest while the result came
 and what it held afterwards; the time of the call beside that of a client which reads the same
 message by itself and parses it at once; the processor time of a `grep`, and how long it took, the
-median and the longest of several; and the medians of a ping, in that time and when nobody else asks for anything.
+median and the longest of several; and the medians of a ping, in that time and when nobody else asks
+for anything.
 """
 
 from __future__ import annotations

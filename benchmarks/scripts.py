@@ -2,10 +2,11 @@
 
 One `emceepee serve`, two principals: the one runs scripts in as many sessions as are asked for,
 each of which tries another way out or takes what it can get; the other sends `ping` at a fixed
-rate, over a connection of its own. Reported are the median of a ping while nobody runs anything, while
-scripts run that do nothing (processes of their own, which want processors too), and while these
-try; the share of the last two; how many were run; and how long one script takes that does nothing,
-which is what a process started beforehand could spare it, next to a Python that does nothing.
+rate, over a connection of its own. Reported are the median of a ping while nobody runs anything,
+while scripts run that do nothing (processes of their own, which want processors too), and while
+these try; the share of the last two; how many were run; and how long one script takes that does
+nothing, which is what a process started beforehand could spare it, next to a Python that does
+nothing.
 """
 
 from __future__ import annotations
