@@ -249,3 +249,21 @@ async def test_whatever_servers_write_is_shown_as_they_wrote_it() -> None:
             assert "<img src=x" not in page
             assert "&lt;script&gt;alert(1)" in page
             assert "\ud800" not in page
+
+
+async def test_a_bug_of_the_page_is_logged_and_not_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(asked: object) -> None:
+        raise RuntimeError("a secret")
+
+    async with desk() as here:
+        await here.ask(NAME)
+        monkeypatch.setattr("emceepee_trio.web.page.now.quick", crash)
+        answer = await here.browser.get("/")
+        assert answer.status == 500
+        assert b"secret" not in answer.body
+        (record,) = [each for each in caplog.records if each.message == "request_crashed"]
+        assert vars(record)["fields"]["log_id"] in answer.body.decode()
+        monkeypatch.undo()
+        assert "files asks" in await here.browser.page("/")
