@@ -18,7 +18,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NO
 
 from ..backend.backend import Backend
 from ..backend.connections.tasks import pause
-from ..config.bounds import MAX_WAITERS
+from ..config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
 from ..errors import InvalidArguments, LimitReached, NotFound, ToolError
 from ..model.protocol.eras import notice_for
 from ..model.states import TaskState
@@ -40,8 +40,6 @@ NAMED = ("tasks/get", "tasks/update", "tasks/cancel")
 """Requests that say in a header, too, which task they are about."""
 PATIENCE = 0.5
 """Seconds that a call may take of a server that is shown as it is; then it is a task."""
-MAX_FOLLOWED = 20
-"""Tasks of a server's own that one stream follows."""
 POLL_MS = 1000
 """How often a client is told to look."""
 ASKED = {"elicitation": "elicitation/create", "sampling": "sampling/createMessage"}
@@ -195,7 +193,7 @@ async def theirs_followed(
         _check_declared(front, asked)
     capabilities = front.capabilities_of(asked)
     found: dict[str, Result] = {}
-    for task_id in list(wanted)[:MAX_FOLLOWED]:
+    for task_id in list(wanted)[:MAX_SUBSCRIPTIONS]:
         with suppress(MCPError, ToolError):
             found[task_id] = await _look(backend, task_id, capabilities)
     honoured: Result = {"taskIds": list(found)} if found else {}
