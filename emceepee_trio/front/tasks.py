@@ -18,7 +18,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NO
 
 from ..backend.backend import Backend
 from ..backend.connections.tasks import pause
-from ..config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
+from ..config.bounds import MAX_WAITERS
 from ..errors import InvalidArguments, LimitReached, NotFound, ToolError
 from ..model.protocol.eras import notice_for
 from ..model.states import TaskState
@@ -193,7 +193,7 @@ async def theirs_followed(
         _check_declared(front, asked)
     capabilities = front.capabilities_of(asked)
     found: dict[str, Result] = {}
-    for task_id in list(wanted)[:MAX_SUBSCRIPTIONS]:
+    for task_id in list(wanted)[:MAX_WAITERS]:
         with suppress(MCPError, ToolError):
             found[task_id] = await _look(backend, task_id, capabilities)
     honoured: Result = {"taskIds": list(found)} if found else {}
