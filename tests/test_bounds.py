@@ -1611,6 +1611,17 @@ async def options(here: Here) -> None:
         values = list(map(str, range(page_forms.MAX_OPTIONS + more)))
         (field,) = page_forms.fields_of({"properties": {"x": {"type": "string", "enum": values}}})
         assert field.kind == kind
+    half = {"enum": list(range(page_forms.MAX_OPTIONS // 2))}
+    found = page_forms.fields_of({"properties": dict.fromkeys("abc", half)})
+    assert [field.kind for field in found] == ["choice", "choice", "json"]
+
+
+@tries("web.page.forms.MAX_DEFAULT")
+async def default(here: Here) -> None:
+    for length, kept in ((page_forms.MAX_DEFAULT, True), (page_forms.MAX_DEFAULT + 1, False)):
+        text = "x" * length
+        (field,) = page_forms.fields_of({"properties": {"a": {"type": "string", "default": text}}})
+        assert (field.value == text, "too long" in field.hint) == (kept, not kept)
 
 
 @tries("web.page.common.pages.MAX_NOTICES")

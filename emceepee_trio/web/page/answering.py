@@ -94,12 +94,15 @@ def quick(asked: Question) -> list[tuple[str, str, str]]:
     """What can be answered by one click: name and value of a button, and what is on it."""
     if asked.kind == "sampling" or asked.mode == "url":
         return []
-    match fields(asked):
+    # All of the first screen waits for this: of a long form no more is looked at.
+    schema = asked.params.get("requestedSchema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if isinstance(properties, Mapping) and len(properties) > 1:
+        return []
+    match fields_of(schema, known={}, room=FEW):
         case []:
             return [("accept", "", "Accept")]
-        case [only] if only.kind == "yes_no" or (
-            only.kind == "choice" and len(only.options) <= FEW
-        ):
+        case [only] if only.kind in ("yes_no", "choice"):
             return [(only.name, option.value, option.title) for option in only.options]
     return []
 

@@ -60,7 +60,7 @@ def _chosen(field: Field, place: str) -> Any:
 def _zoned(said: str) -> str:
     try:
         return datetime.fromisoformat(said).astimezone().isoformat()
-    except ValueError:
+    except (ValueError, OverflowError):
         return said
 
 

@@ -14,10 +14,15 @@ from typing import Any, Literal
 
 import attrs
 
+from ...config.bounds import KIB
+from ...model.json.weight import is_more_than
+
 MAX_FIELDS = 200
 """Of one form; others are in a field for JSON, which is the last."""
 MAX_OPTIONS = 500
-"""Of one field; one with more is a text, of which its server is the judge."""
+"""Of one form; a field with more than are left is a text, of which its server is the judge."""
+MAX_DEFAULT = 16 * KIB
+"""Bytes of what a field would have in it; it is empty if there is more, and says so."""
 FEW = 5
 """Options that are all shown; of more, one is chosen from a list."""
 LONG = 120
@@ -62,8 +67,12 @@ class Field:
         return self.kind == "choice" and len(self.options) > FEW
 
 
-def fields_of(schema: object, known: Mapping[str, Any] | None = None) -> list[Field]:
-    """Of an object; with what is *known* already in the place of defaults."""
+def fields_of(
+    schema: object, known: Mapping[str, Any] | None = None, room: int = MAX_OPTIONS
+) -> list[Field]:
+    """Of an object; with what is *known* already in the place of defaults, and options as far as
+    there is *room*.
+    """
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     required = schema.get("required") if isinstance(schema, Mapping) else None
     needed = set(map(str, required)) if isinstance(required, list) else set()
@@ -74,14 +83,15 @@ def fields_of(schema: object, known: Mapping[str, Any] | None = None) -> list[Fi
         if known is not None:
             wanted = {k: v for k, v in wanted.items() if k != "default"}
             wanted |= {"default": known[key]} if key in known else {}
-        found.append(_field(f"f{n}", str(key), wanted, is_needed=key in needed))
+        found.append(_field(f"f{n}", str(key), wanted, room, is_needed=key in needed))
+        room -= len(found[-1].options)
     if isinstance(properties, Mapping) and len(properties) > MAX_FIELDS:
         more = f"{len(properties) - MAX_FIELDS} more, as a JSON object"
         found.append(Field(REST, "", "The others", "json", is_needed=False, hint=more))
     return found
 
 
-def _field(name: str, key: str, wanted: Mapping[str, Any], *, is_needed: bool) -> Field:
+def _field(name: str, key: str, wanted: Mapping[str, Any], room: int, *, is_needed: bool) -> Field:
     title, hint = wanted.get("title"), wanted.get("description")
     field = Field(
         name,
@@ -92,14 +102,17 @@ def _field(name: str, key: str, wanted: Mapping[str, Any], *, is_needed: bool) -
         hint=hint if isinstance(hint, str) else "",
     )
     default = wanted.get("default")
-    if (pairs := _pairs(wanted)) is not None:
+    if is_more_than(default, MAX_DEFAULT):
+        default = None
+        field = attrs.evolve(field, hint=_joined(field.hint, "what it would be is too long here"))
+    if (pairs := _pairs(wanted, room)) is not None:
         return _choice(field, pairs, [default])
     match wanted.get("type"):
         case "boolean":
             pairs = [(True, "Yes"), (False, "No")]
             return attrs.evolve(_choice(field, pairs, [default]), kind="yes_no")
         case "array" if (items := wanted.get("items")) is not None and (
-            pairs := _pairs(items)
+            pairs := _pairs(items, room)
         ) is not None:
             chosen = default if isinstance(default, list) else []
             field = attrs.evolve(field, hint=_joined(field.hint, _count(wanted)))
@@ -112,19 +125,19 @@ def _field(name: str, key: str, wanted: Mapping[str, Any], *, is_needed: bool) -
     return attrs.evolve(field, kind="json", hint=_joined(field.hint, "as JSON"), value=value)
 
 
-def _pairs(wanted: object) -> list[tuple[Any, str]] | None:
+def _pairs(wanted: object, room: int) -> list[tuple[Any, str]] | None:
     """Values to choose from and their titles, if they are told one by one."""
     if not isinstance(wanted, Mapping):
         return None
     for arms in (wanted.get("oneOf"), wanted.get("anyOf")):
         if (
             isinstance(arms, list)
-            and 0 < len(arms) <= MAX_OPTIONS
+            and 0 < len(arms) <= room
             and all(isinstance(arm, Mapping) and "const" in arm for arm in arms)
         ):
             return [(arm["const"], _said(arm.get("title", arm["const"]))) for arm in arms]
     values = wanted.get("enum")
-    if not isinstance(values, list) or not 0 < len(values) <= MAX_OPTIONS:
+    if not isinstance(values, list) or not 0 < len(values) <= room:
         return None
     titles = wanted.get("enumNames")
     if not isinstance(titles, list) or len(titles) != len(values):
@@ -133,9 +146,9 @@ def _pairs(wanted: object) -> list[tuple[Any, str]] | None:
 
 
 def _choice(field: Field, pairs: Sequence[tuple[Any, str]], chosen: Sequence[Any]) -> Field:
+    spelled = set(map(_spelled, chosen))
     options = [
-        Option(str(n), title, any(value == each and type(value) is type(each) for each in chosen))
-        for n, (value, title) in enumerate(pairs)
+        Option(str(n), title, _spelled(value) in spelled) for n, (value, title) in enumerate(pairs)
     ]
     values = tuple(value for value, _ in pairs)
     return attrs.evolve(field, kind="choice", options=tuple(options), values=values)
@@ -208,6 +221,11 @@ def _said(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _spelled(value: object) -> str:
+    """The same for what is the same JSON, and for nothing else."""
+    return json.dumps(value, sort_keys=True)
+
+
 def _zone() -> str:
     return f"UTC{datetime.now().astimezone():%z}"
 
@@ -216,5 +234,5 @@ def _local(value: str) -> str:
     """As an input takes it."""
     try:
         return datetime.fromisoformat(value).astimezone().strftime("%Y-%m-%dT%H:%M")
-    except ValueError:
+    except (ValueError, OverflowError):  # no day, or one at the end of all days
         return ""

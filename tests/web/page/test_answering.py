@@ -123,6 +123,43 @@ async def test_yes_or_no_takes_one_click_on_the_first_screen() -> None:
         assert here.outcomes == [{"action": "accept", "content": {"go": False}}]
 
 
+OPTIONS = [f"option {n}" for n in range(500)]
+CHOSEN = {"type": "array", "items": {"enum": OPTIONS}, "default": ["option 7", *["x"] * 2000]}
+BEFORE_ALL_DAYS = {
+    "type": "string",
+    "format": "date-time",
+    "default": "0001-01-01T00:00:00+14:00",
+}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"day": BEFORE_ALL_DAYS},
+        {"numbers": {"type": "object", "default": {"": [7] * 200_000}}},
+        {f"p{n}": CHOSEN for n in range(100)},
+        {f"p{n}": {"enum": OPTIONS} for n in range(200)},
+    ],
+    ids=["a day that no zone knows", "a long default", "many chosen", "many options"],
+)
+async def test_no_form_breaks_a_page_or_has_others_wait(properties: dict[str, Any]) -> None:
+    async with desk() as here:
+        asked = {"message": "?", "requestedSchema": {"type": "object", "properties": properties}}
+        path = await here.ask(asked)
+        assert f'action="{path}"' in await here.browser.page("/")
+        assert "files asks you" in await here.browser.page(path)
+        await here.answer(path, decline="1")
+
+
+async def test_a_day_that_no_zone_knows_is_left_to_the_server() -> None:
+    async with desk() as here:
+        properties = {"day": {"type": "string"} | {"format": "date-time"}}
+        asked = {"message": "?", "requestedSchema": {"type": "object", "properties": properties}}
+        path = await here.ask(asked)
+        answer = await here.browser.submit(path, path, f0="0001-01-01T00:00:00+14:00")
+        assert answer.status in (303, 400)
+
+
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_nobody_has_to_answer(action: str) -> None:
     async with desk() as here:
