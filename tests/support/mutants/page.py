@@ -135,8 +135,8 @@ PAGE = (
     mutant(
         "true is taken for one",
         "web/page/forms.py",
-        "any(value == each and type(value) is type(each) for each in chosen)",
-        "any(value == each for each in chosen)",
+        "return json.dumps(value, sort_keys=True)",
+        "return json.dumps(int(value) if value is True else value, sort_keys=True)",
         FORMS + "test_choices_have_their_titles_and_stand_for_their_values",
     ),
     # Servers
