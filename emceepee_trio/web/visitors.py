@@ -2,15 +2,16 @@
 anybody, where no token is needed.
 
 A cookie is sent along by a browser whatever page has it ask, and also from another port of this
-machine: it counts only where the browser does not say that somebody else's page has asked. What
-changes something has to prove more, see :meth:`Visitor.may_change`.
+machine: it counts only where the browser does not say that somebody else's page has asked, who is
+told nothing where no token is needed either. What changes something has to prove more, see
+:meth:`Visitor.may_change`.
 """
 
 from __future__ import annotations
 
 import hmac
 import re
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Iterator
 
 import attrs
 
@@ -77,7 +78,11 @@ def identify(scope: Scope, security: Security, logins: Logins, mount: str) -> Vi
 
 def _visitor(scope: Scope, security: Security, logins: Logins, mount: str) -> Visitor:
     path, given = scope["path"], _headers(scope)
-    if security.tokens is None or path in OPEN_PATHS:
+    if path in OPEN_PATHS:
+        return Visitor(LOCAL, logins.csrf)
+    if security.tokens is None:
+        if b"origin" not in given and not _is_own_wish(scope):  # else it has been admitted
+            raise Refused(403, "somebody else's page has asked; http.allowed_origins lists some")
         return Visitor(LOCAL, logins.csrf)
     if b"authorization" not in given:
         if (login := _login(scope, security.tokens, logins)) is not None:
@@ -108,18 +113,31 @@ def is_own_origin(scope: Scope) -> bool:
     return (origin.host, origin.port) == (host.host, port)
 
 
-def _login(scope: Scope, tokens: Tokens, logins: Logins) -> Login | None:
+def _is_own_wish(scope: Scope) -> bool:
+    """Whether no browser says that a page of somebody else has asked, but for a link."""
     given = _headers(scope)
     site = given.get(b"sec-fetch-site", b"none")
     is_followed = scope["method"] == "GET" and given.get(b"sec-fetch-mode") == b"navigate"
-    if site not in (b"same-origin", b"none") and not is_followed:
+    return is_followed or site in (b"same-origin", b"none")
+
+
+def _login(scope: Scope, tokens: Tokens, logins: Logins) -> Login | None:
+    if not _is_own_wish(scope):
         return None
-    try:
-        cookies = SimpleCookie(given.get(b"cookie", b"").decode("latin-1"))
-    except CookieError:
-        return None
-    found = cookies.get(cookie_name(scope))
-    return None if found is None else logins.find(found.value, tokens)
+    found = (logins.find(cookie, tokens) for cookie in _cookies(scope, cookie_name(scope)))
+    return next(filter(None, found), None)
+
+
+def _cookies(scope: Scope, name: str) -> Iterator[str]:
+    """Those of that name. Others are of programs on other ports, which spell them as they like, and
+    may have set one of that name, too.
+    """
+    for header, value in scope["headers"]:
+        if header == b"cookie":
+            for part in value.decode("latin-1").split(";"):
+                key, _, said = part.strip().partition("=")
+                if key == name:
+                    yield said
 
 
 def _to_login(scope: Scope, mount: str) -> bytes:

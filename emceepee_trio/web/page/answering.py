@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,10 @@ OPERATOR = "operator"
 REFUSED = "refused by a person"
 
 PATH = "/questions/<session>/<question>"
+
+_PLAIN = re.compile(r"[!-$&-\[\]-~]+")
+"""A host, with what may stand beside it, that browsers read as we do: for them ``\\`` is a ``/``,
+and ``%2e`` a dot."""
 
 
 def add_to(pages: Pages) -> None:
@@ -174,6 +179,6 @@ def _link(url: str) -> dict[str, str] | None:
         host = parts.hostname
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not host:
+    if parts.scheme not in ("http", "https") or not host or not _PLAIN.fullmatch(parts.netloc):
         return None
     return {"host": host, "scheme": parts.scheme}

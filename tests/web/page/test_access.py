@@ -82,6 +82,19 @@ async def test_a_page_of_another_port_cannot_use_the_cookie(
         assert (await browser.get("/api/now", more)).status == status
 
 
+@pytest.mark.parametrize("other", ['a={"b":1}', 'a="b', "a b=c", "a", "path=/", "ä[]=1", "a=b c"])
+async def test_cookies_of_other_programs_on_this_machine_close_nothing(other: str) -> None:
+    async with open_page() as world:
+        browser = await world.logged_in()
+        mine = browser.cookie
+        name = mine.partition("=")[0]
+        for cookies in (f"{other}; {mine}", f"{mine}; {other}", f"{name}=theirs; {mine}"):
+            browser.cookie = cookies
+            assert (await browser.get("/api/now", JSON)).status == 200, cookies
+        browser.cookie = f"x{mine}; {other}"
+        assert (await browser.get("/api/now", JSON)).status == 401
+
+
 async def test_a_link_logs_in_one_browser_once() -> None:
     async with open_page() as world:
         path = await world.link()
@@ -120,6 +133,29 @@ async def test_where_no_token_is_needed_nobody_logs_in() -> None:
         assert "Log out" not in await world.browser().page("/")
         made = await world.ask("POST /api/links", f"{JSON}\nContent-Type: application/json", "{}")
         assert json.loads(made.body) == {"path": "/"}
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "status"),
+    [
+        ("same-origin", "cors", 200),
+        ("none", "navigate", 200),
+        ("cross-site", "navigate", 200),
+        ("same-site", "no-cors", 403),
+        ("cross-site", "no-cors", 403),
+    ],
+)
+async def test_where_no_token_is_needed_pages_of_others_ask_nothing(
+    site: str, mode: str, status: int
+) -> None:
+    """Unless they may call us: what they are shown as pictures they cannot read, but it is done."""
+    async with open_page(tokens=None, allowed_origins=("https://app.example",)) as world:
+        more = f"\nAccept: */*\nSec-Fetch-Site: {site}\nSec-Fetch-Mode: {mode}"
+        for path in ("/api/now", "/status", "/metrics"):
+            assert (await world.ask(f"GET {path}", more)).status == status
+        welcome = f"{more}\nOrigin: https://app.example"
+        assert (await world.ask("GET /status", welcome)).status == 200
+        assert (await world.ask("GET /healthz", more)).status == 200
 
 
 @pytest.mark.parametrize("tokens", [TOKENS, None])

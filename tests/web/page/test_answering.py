@@ -304,3 +304,20 @@ async def test_a_bug_of_the_page_is_logged_and_not_told(
         assert vars(record)["fields"]["log_id"] in answer.body.decode()
         monkeypatch.undo()
         assert "files asks" in await here.browser.page("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.test\\@good.test/",
+        "https://good.test%00.evil.test/",
+        "https://good.test\u2044@evil.test",
+        "javascript://good.test/%0aalert(1)",
+        "https:evil.test",
+    ],
+)
+async def test_an_address_that_browsers_may_read_in_another_way_is_no_link(url: str) -> None:
+    async with desk() as here:
+        page = await here.browser.page(await here.ask({**PAGE, "url": url}))
+        assert "so it is not a link" in page
+        assert "_blank" not in page

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from trio.testing import wait_all_tasks_blocked
@@ -12,6 +13,7 @@ from emceepee_trio.config import Policy, Server
 from emceepee_trio.model.states import BackendState
 from fake_backends import HERE, raw, until
 from page_world import JSON, open_page
+from scripted import RESULTS, scripted
 
 RAW = f"{sys.executable} {HERE / 'raw_server.py'}"
 
@@ -206,3 +208,24 @@ async def test_a_program_adds_a_server_as_json() -> None:
         wrong = await world.ask("POST /api/servers", bearer, json.dumps({"name": "x", "cmd": 1}))
         assert wrong.status == 400
         assert "cmd" in json.loads(wrong.body)["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["../../../logout", "../../good/tools/echo", "a//b", "..?#"])
+async def test_a_tool_with_the_name_of_a_path_is_called_all_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no other, as a browser finds its way."""
+    tool = {"name": name, "inputSchema": {"type": "object"}}
+    monkeypatch.setitem(RESULTS, "tools/list", {"tools": [tool]})  # type: ignore[arg-type]  # a dict
+    with scripted():
+        async with open_page(servers=[Server(name, command="x") for name in ("sly", "good")]) as it:
+            browser = await it.logged_in()
+            listed = await browser.page("/servers/sly/tools")
+            (path,) = re.findall(r'href="(/servers/sly/tools/[^"]+)"', listed)
+            shown = urljoin("http://h/servers/sly/tools", path).removeprefix("http://h")
+            page = await browser.page(shown)
+            (action,) = re.findall(r'action="(/servers/[^"]+)"', page)
+            asked = urljoin(f"http://h{shown}", action).removeprefix("http://h")
+            where = (await browser.submit(shown, asked)).headers["location"].partition("?")[0]
+            call = await browser.json(f"/api{where}")
+            assert (call["server"], call["tool"]) == ("sly", name)

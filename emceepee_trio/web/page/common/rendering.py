@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import attrs
 import trio
@@ -42,6 +43,7 @@ class Renderer:
             "duration": duration,
             "size": size,
             "exact": Exact,
+            "segment": segment,
         }
 
     async def render(self, name: str, data: Mapping[str, Any]) -> str:
@@ -79,6 +81,11 @@ class Exact(str):
 def _seen(value: Any) -> Any:
     """Nothing hides in what people read, or turns its direction."""
     return escaped(value, lines=True) if type(value) is str else value
+
+
+def segment(name: str) -> str:
+    """*name* as one part of a path, whatever is in it: tools may be called ``../other``."""
+    return quote(name, safe="")
 
 
 def pretty(value: Any) -> str:
