@@ -216,7 +216,7 @@ async def test_a_tool_with_the_name_of_a_path_is_called_all_the_same(
 ) -> None:
     """And no other, as a browser finds its way."""
     tool = {"name": name, "inputSchema": {"type": "object"}}
-    monkeypatch.setitem(RESULTS, "tools/list", {"tools": [tool]})  # type: ignore[arg-type]  # a dict
+    monkeypatch.setitem(RESULTS, "tools/list", {"tools": [tool]})
     with scripted():
         async with open_page(servers=[Server(name, command="x") for name in ("sly", "good")]) as it:
             browser = await it.logged_in()
