@@ -16,7 +16,7 @@ from ...model.text.redact import label
 from ...session.questions import Question, judged
 from ...session.session import Session
 from .common.pages import Changed, Data, Done, Pages
-from .common.requests import visit, wants_json
+from .common.requests import json_body, visit, wants_json
 from .filled import content_of
 from .forms import FEW, Field, fields_of
 
@@ -72,7 +72,7 @@ def add_to(pages: Pages) -> None:
 async def _said(asked: Question) -> dict[str, Any] | None:
     """As a client of the protocol would say it; None to refuse a sampling request."""
     if request.is_json:
-        body = await request.get_json()
+        body = await json_body()
         if not isinstance(body, dict):
             raise InvalidArguments("expected an object")
         return None if asked.kind == "sampling" and body.get("action") == "decline" else body

@@ -75,6 +75,15 @@ async def test_what_cannot_be_added_is_shown_again_with_the_reason(
         assert f'value="{fields["name"]}"' in said
 
 
+@pytest.mark.parametrize("body", ["[" * 60_000, "{", "\xff", '{"name": NaN}', ""])
+async def test_what_is_no_json_is_said_to_be_none(body: str) -> None:
+    async with open_page() as world:
+        more = f"\nAuthorization: Bearer s3cret{JSON}\nContent-Type: application/json"
+        answer = await world.ask("POST /api/servers", more, body)
+        assert answer.status == 400
+        assert "message" in json.loads(answer.body)["error"]
+
+
 async def test_who_may_not_start_programs_adds_none() -> None:
     async with open_page(policy=Policy(spawn="deny")) as world:
         browser = await world.logged_in("s3cret")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from quart import Response, request
 
-from ....model.wire import dumps
+from ....errors import InvalidArguments
+from ....model.wire import dumps, loads
 from ....serving.asgi import Scope
 from ...visitors import VISIT, Visit
 
@@ -55,6 +56,17 @@ def wants_html() -> bool:
     """It has said so: programs do not."""
     said = request.headers.get("Accept", "")
     return "text/html" in said and not request.path.startswith(f"{API}/")
+
+
+async def json_body() -> Any:
+    """
+    Raises:
+        InvalidArguments: it is none, or as deep as nobody means it.
+    """
+    try:
+        return loads(cast(bytes, await request.get_data(as_text=False)).decode())
+    except (ValueError, RecursionError):
+        raise InvalidArguments("the body is no JSON") from None
 
 
 def json_response(status: int, body: object) -> Response:

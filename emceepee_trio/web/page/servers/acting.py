@@ -20,7 +20,7 @@ from ....session.session import Session
 from ....waits.firewall import Firewall, begin
 from ..answering import OPERATOR
 from ..common.pages import Changed, Done, Pages
-from ..common.requests import visit, wants_json
+from ..common.requests import json_body, visit, wants_json
 from .listing import find, with_it
 
 
@@ -30,7 +30,7 @@ def add_to(pages: Pages) -> None:
     @pages.act("/servers")
     async def add_server() -> Changed:
         try:
-            entry = await request.get_json() if request.is_json else _entry(await request.form)
+            entry = await json_body() if request.is_json else _entry(await request.form)
             server = _checked(entry)
             manager.offer_server(visit().visitor.principal, server, _by())
         except InvalidArguments as error:

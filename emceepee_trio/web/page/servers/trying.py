@@ -23,7 +23,7 @@ from ....tools import TOOLBOX
 from ....tools.common.asking import entries_of
 from ....tools.common.registry import Request
 from ..common.pages import Changed, Data, Done, Pages
-from ..common.requests import visit, wants_json
+from ..common.requests import json_body, visit, wants_json
 from ..filled import content_of
 from ..forms import fields_of
 from ..waiting import REASON
@@ -128,7 +128,7 @@ def _text(value: object) -> str:
 
 async def _args(entry: dict[str, Any]) -> dict[str, Any]:
     if request.is_json:
-        args = await request.get_json()
+        args = await json_body()
     else:
         form = await request.form
         said = form.get("json", "").strip()
