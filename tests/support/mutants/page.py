@@ -43,8 +43,8 @@ PAGE = (
     mutant(
         "a page of another port uses the cookie",
         "web/visitors.py",
-        'if site not in (b"same-origin", b"none")',
-        'if site not in (b"same-origin", b"same-site", b"none")',
+        'site in (b"same-origin", b"none")',
+        'site in (b"same-origin", b"same-site", b"none")',
         ACCESS + "test_a_page_of_another_port_cannot_use_the_cookie",
     ),
     mutant(
@@ -99,9 +99,23 @@ PAGE = (
     mutant(
         "an address that is no page's can be clicked",
         "web/page/answering.py",
-        'if parts.scheme not in ("http", "https") or not host:',
-        "if not parts.scheme:",
+        'parts.scheme not in ("http", "https") or not host or not _PLAIN.fullmatch(parts.netloc)',
+        "not parts.scheme",
         ANSWERS + "test_what_is_no_page_is_no_link",
+    ),
+    mutant(
+        "an address leads elsewhere than it says",
+        "web/page/answering.py",
+        " or not _PLAIN.fullmatch(parts.netloc):",
+        ":",
+        ANSWERS + "test_an_address_that_browsers_may_read_in_another_way_is_no_link",
+    ),
+    mutant(
+        "a tool whose name is a path has another one called",
+        "web/page/common/rendering.py",
+        'return quote(name, safe="")',
+        "return quote(name)",
+        SERVERS + "test_a_tool_with_the_name_of_a_path_is_called_all_the_same",
     ),
     mutant(
         "arguments are shown although they are switched off",
