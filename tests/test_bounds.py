@@ -109,7 +109,7 @@ from emceepee_trio.web.page.timeline import sessions as listed_sessions
 from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
-from page_world import open_page
+from page_world import JSON, open_page
 from parts import mock_clock
 from raw_http import serving
 from scripted import Play, scripted
@@ -1571,6 +1571,20 @@ async def live_pages(here: Here) -> None:
         refused = await there.browser().get("/live")
         assert refused.status == 503
         assert "1 pages" in refused.body.decode()
+
+
+@tries("web.page.common.live.MAX_STREAMS_OF_ONE")
+async def live_pages_of_one(here: Here) -> None:
+    here.monkeypatch.setattr(live, "MAX_STREAMS_OF_ONE", 1)
+    async with open_page() as there, there.served.peer() as one, there.served.peer() as other:
+        ask = f"GET /live HTTP/1.1\nHost: {there.host}\nAuthorization: Bearer "
+        await one.send(f"{ask}s3cret\n\n")
+        await one.until(b"event: changed")
+        refused = await there.ask("GET /live", f"\nAuthorization: Bearer s3cret{JSON}")
+        assert refused.status == 503
+        assert "1 pages of ada" in refused.body.decode()
+        await other.send(f"{ask}minted\n\n")
+        await other.until(b"event: changed")
 
 
 @tries("web.page.now.MAX_SHOWN")

@@ -29,6 +29,8 @@ SILENCE = 15.0
 """Seconds after which it shows that it is still there."""
 MAX_STREAMS = 64
 """Browsers that are told; others see what there is when they ask."""
+MAX_STREAMS_OF_ONE = 16
+"""Of those, the pages of one principal: nobody has all of them, but who runs the daemon."""
 
 KINDS = (*TOLD, facts.Tallied)
 """What a page may show."""
@@ -82,6 +84,9 @@ class Live:
         """
         if len(self._streams) >= MAX_STREAMS:
             raise LimitReached(f"{MAX_STREAMS} pages are told of changes already; reload this one")
+        theirs = sum(stream.whose == whose for stream in self._streams)
+        if whose is not None and theirs >= MAX_STREAMS_OF_ONE:
+            raise LimitReached(f"{theirs} pages of {whose} are told of changes already; close one")
         return LiveStream(self, whose, logs)
 
     def join(self, stream: LiveStream) -> None:
