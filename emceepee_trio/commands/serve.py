@@ -77,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--print-entry",
         choices=ENTRIES,
         metavar="CLIENT",
-        help=f"print only what to add to a client, as that takes it: {', '.join(ENTRIES)}",
+        help="as it starts, print only what to add to a client, as that takes it: "
+        + ", ".join(ENTRIES),
     )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
