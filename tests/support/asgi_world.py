@@ -19,6 +19,7 @@ from mcp_types import RequestParams
 from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import LATEST, Client, Exchange, Json
+from emceepee_trio.backend.children import footprint
 from emceepee_trio.config import Config
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.front.http import McpEndpoint
@@ -121,7 +122,14 @@ def threads_hold_the_clock() -> Generator[None]:
             done = True
         return found.unwrap()
 
+    async def at_once(work: Callable[[], Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        return work()
+
     with pytest.MonkeyPatch.context() as patch:
+        # Asked for with every status: the ticks that a thread takes would decide the order of
+        # tasks from then on, and no order could be had again.
+        patch.setattr(footprint, "on_disk", at_once)
         for user in (search, questions):
             patch.setattr(user, "in_thread", partial(held, matching.in_thread))
         for user in (results, preview, reading):
