@@ -454,7 +454,7 @@ PLANTS = [
     Plant(session, "LogEntry", a_log_line, "log_crashed"),
     Plant(session.Session, "_say_gone", a_removal, "removal_crashed"),
     Plant(clients, "serve_loop", the_client_s_connection, "client_connection_crashed"),
-    Plant(log_messages, "_params", log_messages_to_the_client, "log_messages_crashed"),
+    Plant(log_messages, "named", log_messages_to_the_client, "log_messages_crashed"),
 ]
 
 
