@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -145,8 +146,8 @@ def test_it_says_which_variables_it_will_miss(at_home: AtHome) -> None:
     )
     at_home.set({"TICKETS_TOKEN": "s3cret", "HTTPS_PROXY": "http://proxy"})
     ran = at_home.run("install-service", "--user")
-    assert "HTTPS_PROXY, " in ran.out
-    assert "TICKETS_TOKEN\n" in ran.out
+    # Beside what the tests themselves were started with.
+    assert re.search(r"\bHTTPS_PROXY, (.*, )?TICKETS_TOKEN\b", ran.out)
     assert "s3cret" not in ran.out + unit_of(at_home).read_text()
 
 
