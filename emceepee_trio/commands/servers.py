@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
         say(json.dumps(servers, indent=2, ensure_ascii=False))
     elif not servers:
         say("no servers")
+        shell.tell_where_servers_are(options)
     else:
         rows = [[server.get(key, "") for key in columns] for server in servers]
         show_table((*columns[:-1], "error"), rows)

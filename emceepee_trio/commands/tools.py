@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
             show_table((*takes, "description"), rows)
         elif not errors:
             say("no tools")
+            if not found:
+                shell.tell_where_servers_are(options)
     for name, error in errors:
         complain(f"emceepee tools: {name}: {in_words({'message': error})}")
     return 1 if errors else 0

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import attrs
 
 from ... import logs
-from ...config import Config
+from ...config import Config, default_path
 from ...model.json.problems import did_you_mean
 from .configuration import read_config
 from .options import Usage, add_config_options, add_log_options, add_state_option
@@ -229,6 +229,16 @@ async def tools_of(asked: Asked, **which: str) -> tuple[dict[str, list[Any]], li
         if not said.get("cursor"):
             return found, list(errors.items())
         cursor = {"cursor": said["cursor"]}
+
+
+def tell_where_servers_are(options: argparse.Namespace) -> None:
+    """For whoever has found none."""
+    if options.url is None and not options.demo:
+        where = options.config or default_path()
+        complain(
+            f"emceepee {options.command}: none is configured in {where}; --demo has one to try, "
+            "and --url asks a daemon that runs"
+        )
 
 
 def refused(options: argparse.Namespace, why: Unavailable) -> int:

@@ -83,7 +83,11 @@ def test_servers_are_listed_with_what_is_wrong(tmp_path: Path) -> None:
     assert told.returncode == 1
     assert "raw" in told.stdout
     assert "emceepee tools: dying: " in told.stderr
-    assert run("servers", XDG_CONFIG_HOME=str(tmp_path)).stdout == "no servers\n"
+    for what in ("servers", "tools"):
+        told = run(what, XDG_CONFIG_HOME=str(tmp_path))
+        assert told.stdout == f"no {what}\n"
+        # As where the daemon is the one that has them.
+        assert "--url asks a daemon that runs" in told.stderr
 
 
 def test_logs_are_printed(tmp_path: Path) -> None:
