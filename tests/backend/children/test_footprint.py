@@ -10,6 +10,7 @@ from subprocess import PIPE
 import pytest
 import trio
 
+from emceepee_client import GUARD
 from emceepee_trio.backend.children.footprint import Footprint, footprints, look
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -75,6 +76,7 @@ async def test_a_real_program_and_its_child() -> None:
         assert found[child].processes == 1
         assert found[process.pid].resident > HELD + found[child].resident
     finally:
-        await process.stdin.aclose()
-        await process.wait()
+        with trio.move_on_after(GUARD, shield=True):
+            await process.stdin.aclose()
+            await process.wait()
     assert await footprints([process.pid]) == await footprints([]) == {}
