@@ -226,20 +226,6 @@ FRONT = (
         "front/pipes/test_answering.py",
     ),
     mutant(
-        "long work has a turn at every tick",
-        "waits/slices.py",
-        "for _ in range(REST):\n",
-        "for _ in range(1):\n",
-        "waits/test_slices.py::test_others_have_their_ticks_however_much_of_it_there_is",
-    ),
-    mutant(
-        "all long work goes on at once",
-        "waits/slices.py",
-        "            async with turns:\n",
-        "            async with trio.StrictFIFOLock():\n",
-        "waits/test_slices.py::test_others_have_their_ticks_however_much_of_it_there_is",
-    ),
-    mutant(
         "of two lengths of a request one is believed",
         "serving/http1.py",
         "        longest = self._at + LONGEST\n",
