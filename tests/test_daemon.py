@@ -19,6 +19,7 @@ import trio
 
 from emceepee_trio import daemon
 from emceepee_trio.config import Config, ConfigError, Http, Policy, Server
+from emceepee_trio.config.server import ServerResults
 from emceepee_trio.daemon import Insecure, Settings, resolved
 from emceepee_trio.model.json.problems import Problem
 from emceepee_trio.serving import listen
@@ -334,11 +335,15 @@ async def test_who_waits_for_a_task_is_told_at_once_that_it_will_not_be(
         await it.over.wait()
 
 
+WHOLE = Server("raw", **raw(), results=ServerResults(inline_bytes=0))
+"""Shows all of an answer, however long."""
+
+
 async def test_a_reader_that_stops_reading_does_not_keep_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grace = 0.2
-    async with running(monkeypatch, Server("raw", **raw()), grace=grace) as it:
+    async with running(monkeypatch, WHOLE, grace=grace) as it:
         async with it.client() as client:
             session = await initialize(client)
         async with await big_answer_unread(it, session):
@@ -348,7 +353,7 @@ async def test_a_reader_that_stops_reading_does_not_keep_it(
 
 
 async def test_a_second_signal_skips_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running(monkeypatch, Server("raw", **raw()), grace=1000 * GUARD) as it:
+    async with running(monkeypatch, WHOLE, grace=1000 * GUARD) as it:
         async with it.client() as client:
             session = await initialize(client)
         async with await big_answer_unread(it, session):
@@ -372,7 +377,8 @@ async def big_answer_unread(it: Running, session: str) -> trio.SocketStream:
         "Content-Type: application/json\nAccept: application/json, text/event-stream\n"
         f"Mcp-Session-Id: {session}\nContent-Length: {len(body)}\n\n{body}"
     )
-    await peer.until(b"\r\n\r\n")
+    # The head of a stream comes before there is an answer, which an end of the daemon would end.
+    await peer.until(b"x" * 1000)
     return peer.stream
 
 
@@ -449,7 +455,7 @@ async def test_a_reload_does_not_allow_what_was_denied(monkeypatch: pytest.Monke
 
 
 async def test_when_it_stops_it_reads_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running(monkeypatch, Server("raw", **raw()), grace=1000 * GUARD) as it:
+    async with running(monkeypatch, WHOLE, grace=1000 * GUARD) as it:
         async with it.client() as client:
             session = await initialize(client)
         async with await big_answer_unread(it, session):
