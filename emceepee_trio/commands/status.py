@@ -107,7 +107,7 @@ def _table(url: str, status: dict[str, Any]) -> str:
     named = ("session", "principal", "client")
     lines += lines_of(
         (*named, *ITEMS),
-        [[s[key] for key in named] + [len(s[key]) for key in ITEMS] for s in sessions],
+        [[*(s[key] for key in named), *(_count(s, part) for part in ITEMS)] for s in sessions],
     )
     for part, columns in ITEMS.items():
         rows = [
@@ -123,6 +123,15 @@ def _table(url: str, status: dict[str, Any]) -> str:
             row += [str(len(program["sessions"])), *_costs(program)]
         lines += ["", *lines_of((*PROGRAMS, "sessions", "memory", "note"), rows)]
     return "\n".join(lines)
+
+
+def _count(session: dict[str, Any], part: str) -> str:
+    """How many there are; of tasks, how many work, and how many are over and only kept."""
+    items = session[part]
+    if part != "tasks":
+        return str(len(items))
+    works = sum(task["status"] == "working" for task in items)
+    return f"{works} ({len(items) - works} over)" if works < len(items) else str(works)
 
 
 PROGRAMS = ("server", "principal", "scope", "programs", "processes")

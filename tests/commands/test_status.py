@@ -56,6 +56,21 @@ def test_it_tells_what_programs_take_and_what_sharing_would_save() -> None:
     assert third.split() == ["all", "local", "principal", "1", "4", "2", "0.3", "MB"]
 
 
+def test_tasks_that_work_are_told_from_those_that_are_over() -> None:
+    def task(status: str) -> dict[str, str]:
+        ids = {"task_id": "t", "server": "s", "tool": "t", "created_at": "now"}
+        return ids | {"status": status}
+
+    session: dict[str, object] = {"session": "a", "principal": "local", "client": "c"}
+    session |= {"servers": [], "tasks": [], "questions": []}
+    busy = session | {"tasks": [task("working")]}
+    both = session | {"tasks": [task("working"), task("completed"), task("failed")]}
+    said = {"sessions": [session, busy, both]}
+    lines = _table("http://here", DAEMON | said).split("\n")
+    counts = [line.split()[4:-1] for line in lines[3:6]]
+    assert counts == [["0"], ["1"], ["1", "(2", "over)"]]
+
+
 def test_without_a_session_it_tells_what_each_would_have() -> None:
     servers = [
         {"name": "a", "transport": "stdio", "target": "sh", "disabled": False},

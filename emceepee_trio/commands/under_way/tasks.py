@@ -1,38 +1,50 @@
-"""``emceepee tasks``: calls that have become tasks, in a running daemon."""
+"""``emceepee tasks``: calls that are under way in a running daemon, and tasks that are over."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from ..common.options import Usage, add_url_option
 from ..common.output import complain, say
 from ..common.terminal import show_table
 from .api import Api, NoAnswer, RefusedByDaemon, chosen
 
+END = 8
+"""Characters of the end of an id, by which it is named on a command line."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "task", nargs="?", metavar="TASK", help="that one; the end of its id will do"
+        "call", nargs="?", metavar="CALL", help="that one; the end of its id will do"
     )
     does = parser.add_mutually_exclusive_group()
-    does.add_argument("--result", action="store_true", help="what came of TASK")
-    does.add_argument("--cancel", action="store_true", help="end TASK; its server is told")
+    does.add_argument("--result", action="store_true", help="what came of CALL")
+    does.add_argument("--cancel", action="store_true", help="end CALL; its server is told")
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
     add_url_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.task is None and (options.result or options.cancel):
-        raise Usage("--result and --cancel are for one TASK; `emceepee tasks` lists them")
+    if options.call is None and (options.result or options.cancel):
+        raise Usage("--result and --cancel are for one CALL; `emceepee tasks` lists them")
     try:
         api = Api.of(options)
-        tasks = api.get("/tasks", "tasks")["tasks"]
-        if options.task is None:
-            _list(tasks, as_json=options.json)
+        now = api.get("/now", "calls")
+        calls, tasks = now["calls"], api.get("/tasks", "tasks")["tasks"]
+        # Asked for later, so it may be over meanwhile: it is shown once, as it was first.
+        shown = {call["call"] for call in calls}
+        over = [task for task in tasks if task["call"] not in shown]
+        if options.call is None:
+            if options.json:
+                said = {"calls": calls, "calls_in_all": now["calls_in_all"], "tasks": over}
+                say(json.dumps(said, indent=2, ensure_ascii=False))
+            else:
+                _list(calls, now["calls_in_all"], over)
             return 0
-        task = chosen(options.task, tasks, "call", "task")
-        path = f"/calls/{task['session']}/{task['call']}"
+        call = chosen(options.call, [*calls, *over], "call", "call")
+        path = f"/calls/{call['session']}/{call['call']}"
         if options.cancel:
             say(api.post(f"{path}/cancel", {}))
             return 0
@@ -54,16 +66,33 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(tasks: list[dict[str, object]], *, as_json: bool) -> None:
-    if as_json:
-        say(json.dumps(tasks, indent=2, ensure_ascii=False))
-    elif not tasks:
-        say("no tasks")
-    else:
+def _list(calls: list[dict[str, Any]], in_all: int, over: list[dict[str, Any]]) -> None:
+    if not calls and not over:
+        say("no calls are under way, and no tasks are kept")
+    if calls:
+        titles = ("call", "is a", "server", "tool", "client", "since", "waits", "for")
+        show_table(titles, map(_under_way, calls))
+        if in_all > len(calls):
+            say(f"and {in_all - len(calls)} more, which are younger")
+    if over:
+        if calls:
+            say()
         keys = ("call", "status", "server", "tool", "client", "created_at")
         rows = [
-            [*(task.get(key, "") for key in keys), task.get("error") or task.get("status_message")]
-            for task in tasks
+            [*(task[key] for key in keys), task["error"] or task["status_message"] or ""]
+            for task in over
         ]
-        titles = ("task", "status", "server", "tool", "client", "since", "note")
-        show_table(titles, [["" if cell is None else cell for cell in row] for row in rows])
+        show_table(("task", "status", "server", "tool", "client", "begun", "note"), rows)
+
+
+def _under_way(call: dict[str, Any]) -> list[str]:
+    waits = call["waits"]
+    said = waits["said"]
+    if waits["for"] == "question":
+        said += f" (`emceepee answer {waits['question'][-END:]}`)"
+    elif call["progress"]:
+        said += f": {call['progress']}"
+    kind = "task" if call["is_task"] else "call"
+    named = (call[key] for key in ("server", "tool", "client"))
+    times = (f"{seconds:.0f} s" for seconds in (call["seconds"], waits["seconds"]))
+    return [call["call"], kind, *named, *times, said]

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import attrs
@@ -43,10 +44,11 @@ class Asked:
         return said["proxy_task"]["task_id"], open_[-1]["question"]
 
     def told(self, what: str) -> list[dict[str, Any]]:
-        words = ("answer",) if what == "questions" else ("tasks",)
-        ran = self.run(*words, "--json")
+        is_asked = what == "questions"
+        ran = self.run("answer" if is_asked else "tasks", "--json")
         assert (ran.returncode, ran.stderr) == (0, "")
-        found: list[dict[str, Any]] = json.loads(ran.stdout)
+        said = json.loads(ran.stdout)
+        found: list[dict[str, Any]] = said if is_asked else said[what]
         return found
 
     def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -147,7 +149,8 @@ def test_who_leaves_leaves_it_open(asked: Asked) -> None:
 
 def test_tasks_are_listed_shown_and_ended(asked: Asked) -> None:
     task, question = asked.call("ask_name", question="Who?")
-    assert task in asked.run("tasks").stdout
+    (line,) = (line for line in asked.run("tasks").stdout.split("\n") if task in line)
+    assert line.endswith(f"your answer to what demo asks (`emceepee answer {question[-8:]}`)")
     waits = asked.run("tasks", task, "--result")
     assert waits.returncode == 1
     assert "your answer to what demo asks" in waits.stderr
@@ -163,6 +166,26 @@ def test_tasks_are_listed_shown_and_ended(asked: Asked) -> None:
     (about,) = (each for each in asked.told("tasks") if each["call"] == other)
     assert about["status"] == "cancelled"
     assert asked.run("tasks", "--cancel").returncode == 2
+
+
+def test_a_call_that_is_no_task_is_listed_with_what_it_waits_for_and_ended(asked: Asked) -> None:
+    """As the page does."""
+    result: dict[str, Any] = {}
+    args = {"server": "demo", "tool": "slow", "args": {"seconds": 3600}, "timeout_ms": 600_000}
+    waiting = Thread(target=lambda: result.update(asked.client.call("execute_tool", args)))
+    waiting.start()
+    while not ((calls := asked.told("calls")) and calls[0]["waits"]["for"] == "answer"):
+        pass  # each look is a program of its own
+    (call,) = calls
+    _, line, *_ = asked.run("tasks").stdout.split("\n")
+    assert line.split()[:5] == [call["call"], "call", "demo", "slow", "a-client"]
+    assert line.endswith("an answer of demo")
+    ran = asked.run("tasks", call["call"], "--result")
+    assert "it waits for an answer of demo" in ran.stderr
+    assert "demo/slow is cancelled" in asked.run("tasks", call["call"][-6:], "--cancel").stdout
+    waiting.join()
+    assert result["isError"]
+    assert asked.told("calls") == []
 
 
 def test_where_no_daemon_is_it_is_said(tmp_path: Path) -> None:
