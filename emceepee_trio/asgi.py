@@ -13,7 +13,7 @@ from mcp_types import INTERNAL_ERROR
 
 from . import logs
 from .config import Config, ConfigError, Loaded, default_path, load_default
-from .daemon import Read, Settings, open_daemon
+from .daemon import Read, Rereading, Settings, open_daemon
 from .front.faces.views import check_views
 from .serving.asgi import Receive, Refused, Scope, Send
 from .web.app import App
@@ -33,7 +33,7 @@ def _settings() -> Settings:
         logs.write("warn", "config_warning", path=str(path), message=warning)
     credentials = find(loaded.config.http, None, state_directory())
     logs.write("info", "token_needed", where=credentials.where)
-    return Settings(check_views(loaded.config), credentials)
+    return Settings(check_views(loaded.config), credentials, path if path.exists() else None)
 
 
 @attrs.define(eq=False)
@@ -64,14 +64,16 @@ class Asgi:
         if self._why_not == NO_TRIO:
             await send({"type": "lifespan.startup.failed", "message": NO_TRIO})
             return
+        reading = Rereading(self.read)
         try:
-            settings = self.read()
+            settings = reading.first()
         except (ConfigError, BadToken) as error:
             self._why_not = "the configuration cannot be used, see the log of the start"
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         self._why_not = "the daemon has crashed, see its log"
-        async with open_daemon(settings, state=state_to_keep(None)) as daemon:
+        async with open_daemon(settings, state=state_to_keep(None), reading=reading) as daemon:
+            reading.go_by = daemon.reload
             self._app = daemon.app
             try:
                 await send({"type": "lifespan.startup.complete"})

@@ -31,6 +31,7 @@ COMMANDS = {
     "status": "sessions, servers, tasks and open questions of a running daemon",
     "tasks": "calls that have become tasks, in a running daemon; what came of one, or its end",
     "answer": "what servers ask, in a running daemon; and to answer it",
+    "reload": "have a running daemon read its configuration again",
     "sessions": "who is connected to a running daemon",
     "completion": "print a script that completes commands and options for bash, zsh or fish",
 }
@@ -43,6 +44,7 @@ ROOMS = {
     "doctor": "health.doctor",
     "tasks": "under_way.tasks",
     "answer": "under_way.answer",
+    "reload": "under_way.reload",
     "install-service": "service.install",
 }
 """Modules that are not called as their command is, or have company."""

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ class Settings:
     config: Config
     credentials: Credentials | None
     """None: no token is needed."""
+    path: Path | None = None
+    """The file that has said so, if one has."""
 
 
 Read = Callable[[], Settings]
@@ -72,16 +75,68 @@ class Daemon:
         self.app.security = _security(settings, self.sockets)
 
 
+@attrs.define(eq=False)
+class Rereading:
+    """Settings, read at the start and again: by a signal, or because a program asks for it."""
+
+    _read: Read
+    _path: Path | None = attrs.field(default=None, init=False)
+    _read_at: float = attrs.field(default=0.0, init=False)
+    _problems: list[str] = attrs.field(factory=list, init=False)
+    """Of the last time."""
+    go_by: Callable[[Settings], None] | None = attrs.field(default=None, init=False)
+    """What is done with those that are read again; nothing before there is a daemon."""
+
+    def first(self) -> Settings:
+        """
+        Raises:
+            ConfigError, BadToken: they are no good.
+        """
+        began = time.time()  # what is written after it may not have been seen
+        settings = self._read()
+        self._read_at, self._path = began, settings.path
+        return settings
+
+    def again(self) -> list[str]:
+        """All of it or nothing: with any mistake, which is told, we stay as we are."""
+        settings, self._problems = None, []
+        try:
+            if self.go_by is not None:
+                settings = self.first()
+        except ConfigError as error:
+            self._problems = [str(problem) for problem in error.problems]
+        except BadToken as error:
+            self._problems = [str(error)]
+        except Exception as error:  # noqa: BLE001 - a bug in reading is no reason to end what runs
+            logs.crash("reload_failed", error, problem="internal error")
+            return ["internal error, see the log"]
+        for problem in self._problems:
+            logs.write("error", "reload_failed", problem=problem)
+        if self.go_by is not None and settings is not None:
+            self.go_by(settings)
+            logs.write("info", "reloaded", servers=len(settings.config.servers))
+        return self._problems
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": None if self._path is None else str(self._path.absolute()),
+            "read_at": timestamp(self._read_at),
+            "problems": self._problems,
+        }
+
+
 @asynccontextmanager
 async def open_daemon(
     settings: Settings,
     sockets: Sequence[Bound] = (),
     is_ready: Callable[[], bool] = lambda: True,
     state: Path | None = None,
+    reading: Rereading | None = None,
 ) -> AsyncGenerator[Daemon]:
     """Sessions, and the app that opens them for whoever calls it, live in this block.
 
-    What outlives them is kept in the *state* directory, if there is one.
+    What outlives them is kept in the *state* directory, if there is one. By *reading* a program can
+    have the settings read again.
     """
     config = resolved(settings.config, sockets)
     about = {
@@ -102,9 +157,8 @@ async def open_daemon(
         ):
             endpoint = McpEndpoint(manager, config, FACES)
             metrics = Metrics(manager, slow, endpoint.listening)
-            app = App(
-                _security(settings, sockets), endpoint, pages(manager, said, is_ready, metrics)
-            )
+            quart = pages(manager, said, is_ready, metrics, reading)
+            app = App(_security(settings, sockets), endpoint, quart)
             with metrics.reading():
                 yield Daemon(manager, endpoint, app, sockets)
 
@@ -118,16 +172,18 @@ async def run(
         ConfigError, BadToken, CannotListen, Insecure: nothing was started.
     """
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        settings = read()
+        reading = Rereading(read)
+        settings = reading.first()
         with listening(binds) as sockets:
             _check_secure(settings, sockets)
             drain = Drain(settings.config.shutdown_grace_ms / 1000)
             async with trio.open_nursery() as nursery:
                 async with open_daemon(
-                    settings, sockets, lambda: not drain.started.is_set(), state
+                    settings, sockets, lambda: not drain.started.is_set(), state, reading
                 ) as daemon:
+                    reading.go_by = partial(_go_by, daemon, drain)
                     # Outlives the daemon, which has ended when the last signals are taken.
-                    nursery.start_soon(_obey, signals, daemon, drain, read)  # noqa: ASYNC111 - see above
+                    nursery.start_soon(_obey, signals, daemon, drain, reading)  # noqa: ASYNC111 - see above
                     announce(settings, sockets)
                     logs.write("info", "listening", addresses=list(map(str, sockets)))
                     systemd.ready()
@@ -136,34 +192,25 @@ async def run(
     logs.write("info", "stopped")
 
 
-async def _obey(signals: AsyncIterator[int], daemon: Daemon, drain: Drain, read: Read) -> None:
+async def _obey(
+    signals: AsyncIterator[int], daemon: Daemon, drain: Drain, reading: Rereading
+) -> None:
     async for number in signals:
         logs.write("info", "signal_received", signal=signal.Signals(number).name)
         if number != signal.SIGHUP:
             systemd.stopping()
             daemon.endpoint.drain()
+            reading.go_by = None
             drain.begin(skip_grace=drain.started.is_set())
         elif not drain.started.is_set():
             systemd.reloading()
-            _reload(daemon, drain, read)
+            reading.again()
             systemd.ready()
 
 
-def _reload(daemon: Daemon, drain: Drain, read: Read) -> None:
-    """All of it or nothing: settings with any mistake leave us as we are."""
-    try:
-        settings = read()
-    except ConfigError as error:
-        for problem in error.problems:
-            logs.write("error", "reload_failed", problem=str(problem))
-    except BadToken as error:
-        logs.write("error", "reload_failed", problem=str(error))
-    except Exception as error:  # noqa: BLE001 - a bug in reading is no reason to end what runs
-        logs.crash("reload_failed", error, problem="internal error")
-    else:
-        daemon.reload(settings)
-        drain.grace = settings.config.shutdown_grace_ms / 1000
-        logs.write("info", "reloaded", servers=len(settings.config.servers))
+def _go_by(daemon: Daemon, drain: Drain, settings: Settings) -> None:
+    daemon.reload(settings)
+    drain.grace = settings.config.shutdown_grace_ms / 1000
 
 
 def resolved(config: Config, sockets: Sequence[Bound]) -> Config:

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             credentials = find(config.http, options.token_file, state, sources=sources)
         # Nobody has connected yet. From now on, somebody would have to wait.
         sources.patience = 0
-        return Settings(config, credentials)
+        return Settings(config, credentials, options.config)
 
     keep_imported()
     try:

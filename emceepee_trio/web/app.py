@@ -21,12 +21,14 @@ from ..model.wire import dumps
 from ..serving.asgi import Message, Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
 from ..waits.firewall import Firewall
+from . import reloading
 from .logged import logs_of
 from .logins import Logins
 from .metrics.scrape import Metrics
 from .page import the_page
 from .page.common.requests import secured, visit, wants_html
 from .programs import programs_of
+from .reloading import Reread
 from .security import Header, Security, preflight, without_credentials
 from .status import status_of
 from .visitors import VISIT, identify
@@ -126,10 +128,12 @@ def pages(
     about: Callable[[], dict[str, Any]],
     is_ready: Callable[[], bool],
     metrics: Metrics,
+    reading: Reread | None = None,
 ) -> QuartTrio:
     """What is answered beside MCP; *about* tells `/status` of the daemon itself."""
     app = QuartTrio(__name__, static_folder=None)
     views = the_page(manager, about)
+    reloading.add_to(views, reading)
     app.register_blueprint(views.blueprint)
     app.after_request(secured)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
@@ -151,8 +155,10 @@ def pages(
     @app.get("/status")
     async def status() -> Response:
         whose = visit().visitor.whose
-        programs = await programs_of(manager, whose)
-        return _json(200, about() | status_of(manager, whose) | {"programs": programs})
+        said = about() | status_of(manager, whose) | {"programs": await programs_of(manager, whose)}
+        if whose is None and reading is not None:
+            said["configuration"] = reading.to_json()
+        return _json(200, said)
 
     @app.get("/logs")
     async def logs() -> Response:

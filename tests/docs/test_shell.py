@@ -70,8 +70,8 @@ NOT_RUN = {
     "stdio": "likewise",
 }
 """What is run by tests of its own."""
-PORT, PID = "8080", "12345"
-"""As pages have them; of a test they are others."""
+PORT = "8080"
+"""As pages have it; of a test it is another."""
 
 
 @attrs.define(eq=False)
@@ -90,8 +90,7 @@ class Shell:
         }
 
     def here(self, text: str) -> str:
-        text = text.replace(PORT, str(self.port))
-        return text.replace(PID, str(self.daemon.pid)) if self.daemon else text
+        return text.replace(PORT, str(self.port))
 
     def run(self, command: Command) -> str:
         """Has to do what the page says, and print what it shows."""

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from ...config import Config
+from ...config import Config, default_path
 from ...model.wire import loads
 from ..common.options import HOST, default_port
 from ..common.remote import NoAnswer, RemoteDaemon, body_of
@@ -27,8 +29,10 @@ LISTENS = "0A"
 """A state of sockets, in /proc/net/tcp."""
 
 
-def listening(state: Path | None, url: str | None) -> tuple[bool, list[Finding]]:
-    """Whether a daemon answers us there."""
+def listening(
+    state: Path | None, url: str | None, config: Path | None
+) -> tuple[bool, list[Finding]]:
+    """Whether a daemon answers us there, and goes by what is in *config* now."""
     port = default_port()
     asked = url or f"http://{HOST}:{port}"
     try:
@@ -50,7 +54,39 @@ def listening(state: Path | None, url: str | None) -> tuple[bool, list[Finding]]
         message = f"all had to wait {slow['count']} times, up to {slow['longest_ms']} ms"
         remedy = "see `slow_step` in its log; unless the machine was asleep, please report it"
         found.append(Finding(DAEMON, "warning", message, remedy))
-    return True, found
+    again = "`emceepee reload" + (f" --url {url}`" if url else "`")
+    return True, [*found, *_goes_by(said.get("configuration"), asked, config, again)]
+
+
+def _goes_by(said: object, url: str, config: Path | None, again: str) -> Iterator[Finding]:
+    """Whether what it has read is what is there."""
+    if not isinstance(said, dict) or not _is_here(url):
+        return  # an older one, somebody's token, or files of another machine
+    asked = (config or default_path()).absolute()
+    path = Path(said["path"]) if isinstance(said.get("path"), str) else None
+    for problem in said.get("problems") or ():
+        message = f"it could not read its configuration again, and goes by the former: {problem}"
+        yield Finding(DAEMON, "broken", message, f"correct it, then {again}")
+    if path is None:
+        if config is None and asked.exists():
+            message = f"it has read no configuration; {shown(asked)} is there now"
+            yield Finding(DAEMON, "warning", message, again)
+        return
+    if path != asked:
+        remedy = f"`emceepee doctor --config {shown(path)}` looks at that"
+        yield Finding(DAEMON, "note", f"it goes by {shown(path)}, not by {shown(asked)}", remedy)
+    with suppress(OSError, ValueError, TypeError):  # what is a pipe, or gone, or no time
+        read_at = datetime.fromisoformat(said["read_at"]).timestamp()
+        if not said.get("problems") and path.is_file() and path.stat().st_ctime > read_at:
+            message = f"{shown(path)} has changed since it was read"
+            yield Finding(
+                DAEMON, "warning", message, f"`emceepee check {shown(path)}`, then {again}"
+            )
+
+
+def _is_here(url: str) -> bool:
+    """Whether its files are ours, too."""
+    return url.startswith("unix:") or urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
 
 
 def _silent(why: str, url: str, port: int | None) -> Finding:

@@ -87,9 +87,9 @@ def run(options: argparse.Namespace) -> int:
         complain(f"emceepee import: {error}; nothing was written")
         return 1
     say(f"{many} written to {shown(path)}" + (f"; it was {shown(kept)}" if kept else ""))
-    say("`emceepee check --connect` tries them; a daemon that runs reads them with SIGHUP or")
-    say("`systemctl --user reload emceepee`. Your clients start theirs as well until you take")
-    say("them out there; `emceepee connect` adds ours.")
+    say("`emceepee check --connect` tries them, `emceepee reload` has a daemon that runs read")
+    say("them. Your clients start theirs as well until you take them out there; `emceepee connect`")
+    say("adds ours.")
     return int(bool(broken))
 
 

@@ -1,0 +1,37 @@
+"""The configuration is read again because a program asks for it, which is told what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..errors import Denied, InvalidArguments
+from .page.common.pages import Changed, Done, Pages
+from .page.common.requests import visit
+
+
+class Reread(Protocol):
+    """What can be read again."""
+
+    def again(self) -> Sequence[str]:
+        """What is wrong, each problem in a line; then nothing has changed."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Where it was read from, when, and what was wrong."""
+        ...
+
+
+def add_to(pages: Pages, reading: Reread | None) -> None:
+    @pages.act("/reload")
+    async def reload() -> Changed:
+        if visit().visitor.whose is not None:
+            raise Denied("the configuration is read again for the daemon's own token alone")
+        if reading is None:
+            raise Denied("this daemon is inside of another program, which says what it goes by")
+        if problems := list(reading.again()):
+            many = f"{len(problems)} mistake{'s' * (len(problems) != 1)}"
+            said = f"{many} in the configuration, so nothing has changed: {problems[0]}"
+            raise InvalidArguments(said, {"problems": problems})
+        count = len(pages.manager.config.servers)
+        return Done("/servers", f"The configuration is read: {count} server{'s' * (count != 1)}.")
