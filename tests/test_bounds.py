@@ -88,9 +88,10 @@ from emceepee_trio.model.timeline.records import MAX_ENDED, MAX_TALLIED, Records
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.connection import CHUNK
 from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
-from emceepee_trio.session import buffers, questions, timers
+from emceepee_trio.session import buffers, timers
+from emceepee_trio.session.calls.reissues import Reissues
 from emceepee_trio.session.events import TRIGGERS
-from emceepee_trio.session.reissues import Reissues
+from emceepee_trio.session.questions import questions
 from emceepee_trio.session.servers.ledger import OTHERS, Ledger, Tally
 from emceepee_trio.telemetry.labels import OTHER, SHARE, Labels
 from emceepee_trio.tools import code
@@ -1055,7 +1056,7 @@ async def forms_looked_at(here: Here) -> None:
         assert len(intake.finished(found)) == told
 
 
-@tries("session.questions.CLOSED")
+@tries("session.questions.questions.CLOSED")
 async def closed_questions(here: Here) -> None:
     async with session(questions=10_000, question_timeout_ms=20_000) as there:
         await there.bad(*[question(1, n) for n in range(questions.CLOSED + 1)])

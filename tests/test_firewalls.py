@@ -27,7 +27,9 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front import lists, log_messages, progress
 from emceepee_trio.front.faces import ours
 from emceepee_trio.front.handshake import clients, streams
-from emceepee_trio.session import buffers, calls, events, questions, session, timers
+from emceepee_trio.session import buffers, events, session, timers
+from emceepee_trio.session.calls import calls
+from emceepee_trio.session.questions import questions
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import execution
 from emceepee_trio.tools.common import asking, response

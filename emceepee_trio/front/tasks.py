@@ -22,9 +22,10 @@ from ..config.bounds import MAX_WAITERS
 from ..errors import InvalidArguments, LimitReached, NotFound, ToolError
 from ..model.protocol.eras import notice_for
 from ..model.states import TaskState
-from ..session.call import Call, Task
-from ..session.questions import Question, judged
-from ..session.relay import takes
+from ..session.calls.call import Call, Task
+from ..session.questions.answers import judged
+from ..session.questions.question import Question
+from ..session.questions.relay import takes
 from ..tools.common.response import error_reply
 from ..waits.firewall import Firewall, begin
 from .faces.face import Incoming, Result

@@ -35,12 +35,12 @@ from ..model.wire import timestamp
 from ..waits.firewall import Firewall, begin
 from ..waits.sweeper import Sweeper
 from .buffers import Buffers, LogEntry, NotificationEntry
-from .calls import Calls
+from .calls.calls import Calls
+from .calls.reissues import Reissues
 from .events import Events
 from .kept import ResultFolders
-from .questions import Questions
-from .reissues import Reissues
-from .relay import Askers
+from .questions.questions import Questions
+from .questions.relay import Askers
 from .results import Results
 from .servers.index import SessionIndex
 from .servers.ledger import Ledger

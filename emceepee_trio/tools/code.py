@@ -31,7 +31,7 @@ from ..errors import ExecutionFailed, InvalidArguments, TimedOut, ToolError
 from ..model.json.fields import Bounds, Doc, MaxLength, frozen
 from ..model.json.intake import Measure
 from ..model.wire import dumps
-from ..session.call import Call, Result, Task
+from ..session.calls.call import Call, Result, Task
 from ..session.kept import text_pieces
 from .common.registry import CALLS, Request, Tool, tool
 from .common.response import Reply, text

@@ -27,7 +27,7 @@ from ..model.json.fields import Bounds, Doc, frozen
 from ..model.json.problems import did_you_mean
 from ..model.protocol.eras import params_for
 from ..model.wire import dumps
-from ..session.call import Call, Result, Task
+from ..session.calls.call import Call, Result, Task
 from .common.asking import as_tool_error, asks, is_asked
 from .common.deliveries import references
 from .common.pages import with_pages

@@ -12,7 +12,8 @@ from ..config.server import A_NAME
 from ..errors import InvalidArguments
 from ..model.json.fields import Doc, Most, frozen
 from ..model.states import QuestionState
-from ..session.questions import ANSWERS, Kind, Question, fitting
+from ..session.questions.answers import ANSWERS, fitting
+from ..session.questions.question import Kind, Question
 from .common.listing import Group, by_age
 from .common.registry import ACTS, ENDS, READS, Request, tool
 from .common.response import Reply, json_reply, long_reply

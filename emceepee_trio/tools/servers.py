@@ -30,7 +30,7 @@ from ..model.json.lenient import lenient
 from ..model.json.weight import cut, one_line, weigh
 from ..model.states import BackendState
 from ..model.wire import timestamp
-from ..session.call import Task
+from ..session.calls.call import Task
 from ..session.session import Session
 from .common.asking import entries_of
 from .common.deliveries import ASKED, pending_of

@@ -20,7 +20,7 @@ from ..model.json.fields import Bounds, frozen
 from ..model.json.weight import beginning
 from ..model.states import TaskState
 from ..model.wire import to_snake
-from ..session.call import Call, Task
+from ..session.calls.call import Call, Task
 from ..session.session import Session
 from .common.asking import asks, is_asked
 from .common.deliveries import Room

@@ -15,7 +15,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound, TimedOut, ToolError
 from emceepee_trio.journal import Journal
 from emceepee_trio.model.states import CallState, TaskState
-from emceepee_trio.session.call import Call
+from emceepee_trio.session.calls.call import Call
 from parts import Peer, World, open_calls
 from replay import Replay
 from trio_machine import TrioMachine

@@ -16,7 +16,8 @@ from emceepee_trio.errors import NotFound
 from emceepee_trio.journal import Journal
 from emceepee_trio.model.facts import QuestionClosed
 from emceepee_trio.model.states import QuestionState
-from emceepee_trio.session.questions import Kind, Question, Questions
+from emceepee_trio.session.questions.question import Kind, Question
+from emceepee_trio.session.questions.questions import Questions
 from parts import Told, new_ids, wall
 from replay import Replay
 from trio_machine import TrioMachine

@@ -24,8 +24,9 @@ from emceepee_trio.model.events import ElicitationAnswered
 from emceepee_trio.model.facts import SessionOpened
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.model.timeline.records import Records
-from emceepee_trio.session.questions import Question, Questions
-from emceepee_trio.session.relay import Askers
+from emceepee_trio.session.questions.question import Question
+from emceepee_trio.session.questions.questions import Questions
+from emceepee_trio.session.questions.relay import Askers
 from parts import Told, new_ids, wall
 from trio_machine import TrioMachine
 

@@ -17,7 +17,8 @@ from emceepee_trio.errors import ExecutionFailed, ToolError
 from emceepee_trio.journal import Journal
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import QuestionState, TaskState
-from emceepee_trio.session.questions import Question, Questions
+from emceepee_trio.session.questions.question import Question
+from emceepee_trio.session.questions.questions import Questions
 from emceepee_trio.session.timers import Timers
 from parts import Peer, Told, new_ids, open_calls, wall
 from replay import Replay

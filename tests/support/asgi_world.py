@@ -24,8 +24,9 @@ from emceepee_trio.config import Config
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
-from emceepee_trio.session import questions, results
+from emceepee_trio.session import results
 from emceepee_trio.session.manager import SessionManager, open_sessions
+from emceepee_trio.session.questions import answers
 from emceepee_trio.tools.common import search
 from emceepee_trio.tools.results import preview, reading
 from emceepee_trio.tracing import Tracing
@@ -130,7 +131,7 @@ def threads_hold_the_clock() -> Generator[None]:
         # Asked for with every status: the ticks that a thread takes would decide the order of
         # tasks from then on, and no order could be had again.
         patch.setattr(footprint, "on_disk", at_once)
-        for user in (search, questions):
+        for user in (search, answers):
             patch.setattr(user, "in_thread", partial(held, matching.in_thread))
         for user in (results, preview, reading):
             patch.setattr(user, "on_disk", partial(held, disk.on_disk))

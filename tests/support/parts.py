@@ -17,8 +17,8 @@ from emceepee_trio.journal import Journal
 from emceepee_trio.model.events import Happening
 from emceepee_trio.model.ids import Ids
 from emceepee_trio.model.wire import event_type
-from emceepee_trio.session.call import Call
-from emceepee_trio.session.calls import Calls
+from emceepee_trio.session.calls.call import Call
+from emceepee_trio.session.calls.calls import Calls
 from emceepee_trio.waits.slot import Slot
 from emceepee_trio.waits.sweeper import Sweeper
 from orders import take_order

@@ -24,8 +24,8 @@ from mcp_types import (
     RequestId,
 )
 
-from ...session.questions import Kind, Question
-from ...session.relay import CannotBeAsked, takes
+from ...session.questions.question import Kind, Question
+from ...session.questions.relay import CannotBeAsked, takes
 from ...session.session import Session
 from ...waits.bell import Bell
 from ...waits.slot import Slot

@@ -29,8 +29,9 @@ from ... import logs
 from ...backend.connections.callbacks import asked_as
 from ...config.bounds import MAX_INTERRUPTED
 from ...errors import InternalError, InvalidArguments, LimitReached, SessionGone, ToolError
-from ...session.questions import Kind, Question, judged
-from ...session.relay import CannotBeAsked, takes
+from ...session.questions.answers import judged
+from ...session.questions.question import Kind, Question
+from ...session.questions.relay import CannotBeAsked, takes
 from ...session.session import Session
 from ...tools.common.registry import Request
 from ...waits.bell import Bell

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from mcp import MCPError
 
-from ...session.relay import CannotBeAsked
+from ...session.questions.relay import CannotBeAsked
 from ...session.session import Session
 from ...waits.firewall import Firewall, begin
 

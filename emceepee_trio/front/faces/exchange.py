@@ -40,8 +40,8 @@ from ...model.protocol.eras import (
 )
 from ...model.protocol.levels import LEVELS
 from ...session.buffers import LogEntry
-from ...session.call import Call, Task
-from ...session.questions import Kind
+from ...session.calls.call import Call, Task
+from ...session.questions.question import Kind
 from ...tools.common.asking import as_tool_error
 from ...tools.common.following import subscribe, unsubscribe
 from ...tools.common.pages import with_pages

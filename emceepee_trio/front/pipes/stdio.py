@@ -31,7 +31,7 @@ from ...config import LOCAL, Config
 from ...errors import EmceepeeError
 from ...model.json.intake import Measure
 from ...session.manager import SessionManager, open_sessions
-from ...session.relay import CannotBeAsked
+from ...session.questions.relay import CannotBeAsked
 from ...session.session import Session
 from ...telemetry.export import open_telemetry
 from ...waits.firewall import Firewall, begin

@@ -25,7 +25,7 @@ from ...errors import ExecutionFailed, NotFound, ServerDisconnected, TimedOut, T
 from ...model.json.weight import cut
 from ...model.states import BackendState
 from ...model.wire import timestamp
-from ...session.call import Call
+from ...session.calls.call import Call
 from ...waits.firewall import Firewall, begin
 from .listing import Group, errors_within, listed
 from .registry import Request

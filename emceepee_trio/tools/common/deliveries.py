@@ -16,7 +16,7 @@ from ...config.bounds import LEAST_BESIDE, MAX_PENDING_BYTES
 from ...model.events import ElicitationRequest, Event, SamplingRequest
 from ...model.wire import new_event, size_of
 from ...session.events import Delivery
-from ...session.questions import Kind, Question
+from ...session.questions.question import Kind, Question
 from ...session.session import Session
 
 Result = dict[str, Any]

@@ -23,10 +23,10 @@ from ...model.json.lenient import lenient
 from ...model.json.problems import Invalid, Problem, did_you_mean, listed
 from ...model.json.schema import json_schema
 from ...model.json.strict import structure
-from ...session.call import Call
+from ...session.calls.call import Call
+from ...session.calls.reissues import What, see_losses
 from ...session.manager import SessionManager
-from ...session.reissues import What, see_losses
-from ...session.relay import Offer
+from ...session.questions.relay import Offer
 from ...session.session import Session
 from ...waits.patience import Patience
 from .response import Reply

@@ -19,9 +19,9 @@ from ...model.json.problems import Problem
 from ...model.json.spelling import spell
 from ...model.json.weight import weigh
 from ...model.wire import dumps, list_of, loads, object_of, to_snake
-from ...session.call import Lapsed, Task
+from ...session.calls.call import Lapsed, Task
 from ...session.events import Delivery
-from ...session.questions import Question
+from ...session.questions.question import Question
 from ...session.session import Session
 from ...waits.firewall import Firewall
 from ...waits.slices import in_slices

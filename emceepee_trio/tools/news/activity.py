@@ -10,7 +10,7 @@ from ...config.bounds import MAX_AWAIT_TIMEOUT_MS, MAX_WAITERS
 from ...errors import TimedOut
 from ...model.json.fields import Bounds, Doc, frozen
 from ...model.wire import dumps, list_of, object_of
-from ...session.call import Task
+from ...session.calls.call import Task
 from ...session.events import Delivery, Trigger
 from ...session.session import Session
 from ..common.deliveries import NOTHING_PENDING, event_texts, pending, remarks

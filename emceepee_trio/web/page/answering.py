@@ -13,7 +13,8 @@ from quart import request
 from ...config import LOCAL, OWN
 from ...errors import InvalidArguments, NotFound
 from ...model.text.redact import label
-from ...session.questions import Question, judged
+from ...session.questions.answers import judged
+from ...session.questions.question import Question
 from ...session.session import Session
 from .common.pages import Changed, Data, Done, Pages
 from .common.requests import json_body, visit, wants_json

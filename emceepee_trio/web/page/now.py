@@ -18,8 +18,8 @@ from ...model.json.intake import Steps
 from ...model.json.weight import cut
 from ...model.states import BackendState
 from ...model.text.redact import label
-from ...session.call import Call
-from ...session.questions import Question
+from ...session.calls.call import Call
+from ...session.questions.question import Question
 from ...session.session import Session
 from ...waits.slices import in_slices
 from .answering import quick

@@ -12,7 +12,7 @@ from ...errors import Denied, ToolError
 from ...model.json.intake import Steps
 from ...model.json.weight import cut, weigh
 from ...model.text.redact import label
-from ...session.call import Call, Task
+from ...session.calls.call import Call, Task
 from ...session.session import Session
 from ...waits.slices import in_slices
 from .common.pages import Changed, Data, Done, Pages

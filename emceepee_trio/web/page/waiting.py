@@ -9,8 +9,8 @@ import attrs
 from ...backend.backend import Backend
 from ...model.json.weight import cut
 from ...model.states import BackendState
-from ...session.call import Call
-from ...session.questions import Question
+from ...session.calls.call import Call
+from ...session.questions.question import Question
 from ...session.session import Session
 
 What = Literal["question", "client", "calls", "queue", "connection", "answer"]

@@ -134,7 +134,7 @@ PAGE = (
     ),
     mutant(
         "nobody is told that the operator has answered",
-        "session/questions.py",
+        "session/questions/questions.py",
         "        if by is not None:\n",
         "        if False:\n",
         ANSWERS + "test_a_form_is_answered_as_by_the_tool",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import mutant
 
 _MACHINE = "races/test_relay_machine.py"
-_SESSION = "session/test_relay.py::"
+_SESSION = "session/questions/test_relay.py::"
 _HANDSHAKE = "front/asking/test_backchannel.py::"
 _PASSED = "front/faces/test_passed.py::"
 _MODERN = "front/asking/test_interrupted.py::"
@@ -13,7 +13,7 @@ _MODERN = "front/asking/test_interrupted.py::"
 RELAY = (
     mutant(
         "a question is put to two who can answer",
-        "session/relay.py",
+        "session/questions/relay.py",
         "        if one.asking is not None or one.is_refused or not question.is_open:\n",
         "        if one.is_refused or not question.is_open:\n",
         _MACHINE,
@@ -27,7 +27,7 @@ RELAY = (
     ),
     mutant(
         "a question is answered before its client is told that it is not asked",
-        "session/questions.py",
+        "session/questions/questions.py",
         "            question.withdraw()\n",
         "            pass\n",
         f"{_SESSION}test_it_is_told_that_before_the_server_has_the_answer",
@@ -41,28 +41,28 @@ RELAY = (
     ),
     mutant(
         "a client is asked again what it has refused",
-        "session/relay.py",
+        "session/questions/relay.py",
         "        one.is_refused = True\n",
         "        pass\n",
         _MACHINE,
     ),
     mutant(
         "what a client has answered is not compared with the form",
-        "session/questions.py",
+        "session/questions/answers.py",
         '    return state, {**answer, "content": await fitting(question, given)}\n',
         "    return state, dict(answer)\n",
         _MACHINE,
     ),
     mutant(
         "a client is asked to open a page, which it cannot",
-        "session/relay.py",
+        "session/questions/relay.py",
         '            return "url" in said\n',
         "            return True\n",
         f"{_SESSION}test_only_what_a_client_says_that_it_can_is_put_to_it",
     ),
     mutant(
         "a call waits no longer because its client is asked",
-        "session/call.py",
+        "session/calls/call.py",
         "        return any(not question.is_relayed for question in self.open_questions)\n",
         "        return bool(self.open_questions)\n",
         f"{_SESSION}test_a_call_goes_on_waiting_for_its_client_within_its_patience",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from . import mutant
 
-_CALLS = "session/test_calls_of_scripts.py::"
+_CALLS = "session/calls/test_calls_of_scripts.py::"
 _CODE = "tools/test_code.py::"
 
 SCRIPTS = (
     mutant(
         "a script that has ended makes another call",
-        "session/calls.py",
+        "session/calls/calls.py",
         "        if within is not None and "
         "(within.slot.is_settled or within.scope.cancel_called):\n",
         "        if within is not None and within.task is None and within.slot.is_settled:\n",
@@ -18,14 +18,14 @@ SCRIPTS = (
     ),
     mutant(
         "a script whose time is over makes a call until its task has noticed",
-        "session/calls.py",
+        "session/calls/calls.py",
         "(within.slot.is_settled or within.scope.cancel_called)",
         "within.slot.is_settled",
         f"{_CALLS}test_none_is_made_after_the_time_of_a_script",
     ),
     mutant(
         "the calls of a script that is cancelled go on until it is gone",
-        "session/calls.py",
+        "session/calls/calls.py",
         "        for made in tuple(call.makes):\n",
         "        for made in ():\n",
         f"{_CALLS}test_when_a_script_is_over_so_are_its_calls_at_once",

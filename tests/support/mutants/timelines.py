@@ -27,14 +27,14 @@ TIMELINES = (
     ),
     mutant(
         "a call that was not run is said to be with its server",
-        "session/calls.py",
+        "session/calls/calls.py",
         "        self.journal.note(facts.CallReturned, self.session_id, call.id)\n",
         "        pass\n",
         _NOTED,
     ),
     mutant(
         "only the first call that may wait for a question is named",
-        "session/calls.py",
+        "session/calls/calls.py",
         "            call.questions.append(question)\n            self.journal",
         "            call.questions.append(question)\n"
         "        for call in concerned[:1]:\n            self.journal",
@@ -42,10 +42,10 @@ TIMELINES = (
     ),
     mutant(
         "nothing tells that a client is not asked any more",
-        "session/relay.py",
+        "session/questions/relay.py",
         "            self.journal.note(QuestionLeft, self.session_id, one.question.id)\n",
         "",
-        "session/test_relay.py::test_with_whom_a_question_is_is_noted",
+        "session/questions/test_relay.py::test_with_whom_a_question_is_is_noted",
     ),
     mutant(
         "nothing tells that the turn of a program has come",

@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from emceepee_trio.backend.connections.callbacks import Abandoned, Kind
 from emceepee_trio.config import Limits
-from emceepee_trio.session.questions import ANSWERS
+from emceepee_trio.session.questions.answers import ANSWERS
 from emceepee_trio.session.session import Session
 from page_world import JSON, Browser, PageWorld, csrf_of, open_page
 

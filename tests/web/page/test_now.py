@@ -12,7 +12,7 @@ from emceepee_trio.config import Limits, Server
 from emceepee_trio.config.server import Retry
 from emceepee_trio.journal import Journal
 from emceepee_trio.model import facts
-from emceepee_trio.session.call import Call, Result
+from emceepee_trio.session.calls.call import Call, Result
 from emceepee_trio.session.session import Session
 from emceepee_trio.web.page.common import live as live_
 from emceepee_trio.web.page.common.live import CHANGED, SILENCE, STILL_HERE, Live, LiveStream

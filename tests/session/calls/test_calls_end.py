@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from emceepee_trio.errors import InternalError, SessionGone
 from emceepee_trio.model.events import TaskCancelled
 from emceepee_trio.model.states import CallState
-from emceepee_trio.session.call import Call
+from emceepee_trio.session.calls.call import Call
 from parts import Peer, at_the_moment, in_many_orders, late, open_calls
 
 

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import attrs
 import trio
 
-from ..config.bounds import MAX_LEFT
-from ..waits.firewall import Firewall, begin
+from ...config.bounds import MAX_LEFT
+from ...waits.firewall import Firewall, begin
 from .call import Call
 
 What: TypeAlias = tuple[str, str, str]

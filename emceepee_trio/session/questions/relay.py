@@ -32,12 +32,14 @@ import attrs
 import trio
 from mcp import MCPError
 
-from .. import logs
-from ..errors import InvalidArguments
-from ..journal import Journal
-from ..model.facts import QuestionLeft, QuestionRelayed
-from ..waits.firewall import Firewall, begin
-from .questions import Kind, Question, Questions, judged
+from ... import logs
+from ...errors import InvalidArguments
+from ...journal import Journal
+from ...model.facts import QuestionLeft, QuestionRelayed
+from ...waits.firewall import Firewall, begin
+from .answers import judged
+from .question import Kind, Question
+from .questions import Questions
 
 
 class CannotBeAsked(Exception):

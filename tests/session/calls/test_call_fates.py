@@ -12,7 +12,7 @@ import trio
 
 from emceepee_trio.errors import SessionGone, TimedOut, ToolError
 from emceepee_trio.model.states import CallState, TaskState
-from emceepee_trio.session.call import Call, Task
+from emceepee_trio.session.calls.call import Call, Task
 from parts import (
     MOMENT,
     Peer,

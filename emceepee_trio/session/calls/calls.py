@@ -17,10 +17,10 @@ from typing import Any
 import attrs
 import trio
 
-from .. import logs
-from ..config import Limits
-from ..config.bounds import MAX_STATUS_MESSAGE
-from ..errors import (
+from ... import logs
+from ...config import Limits
+from ...config.bounds import MAX_STATUS_MESSAGE
+from ...errors import (
     ExecutionFailed,
     InternalError,
     LimitReached,
@@ -30,16 +30,16 @@ from ..errors import (
     TimedOut,
     ToolError,
 )
-from ..journal import Journal
-from ..model import events, facts
-from ..model.events import Happening
-from ..model.json.weight import weigh
-from ..model.states import CALL, TASK, CallState, QuestionState, TaskState, step
-from ..model.text.brief import brief
-from ..model.wire import timestamp
-from ..waits.firewall import Firewall, begin
+from ...journal import Journal
+from ...model import events, facts
+from ...model.events import Happening
+from ...model.json.weight import weigh
+from ...model.states import CALL, TASK, CallState, QuestionState, TaskState, step
+from ...model.text.brief import brief
+from ...model.wire import timestamp
+from ...waits.firewall import Firewall, begin
+from ..questions.question import Question
 from .call import Call, Lapsed, Result, Send, Task
-from .questions import Question
 
 
 @attrs.define(eq=False)

@@ -16,7 +16,7 @@ from emceepee_trio.model.events import TaskCancelled, TaskCompleted, TaskCreated
 from emceepee_trio.model.events import TaskFailed as TaskFailedEvent
 from emceepee_trio.model.states import CallState, TaskState
 from emceepee_trio.model.wire import timestamp
-from emceepee_trio.session.call import Call, Task
+from emceepee_trio.session.calls.call import Call, Task
 from parts import Peer, open_calls, wall
 
 RESULT = {"content": [], "isError": False}

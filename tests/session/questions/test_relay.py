@@ -19,9 +19,10 @@ from emceepee_trio.journal import Journal
 from emceepee_trio.model import events
 from emceepee_trio.model.facts import QuestionLeft, QuestionRelayed
 from emceepee_trio.model.states import QuestionState
-from emceepee_trio.session.calls import Calls
-from emceepee_trio.session.questions import Kind, Question, Questions
-from emceepee_trio.session.relay import Askers, CannotBeAsked, takes
+from emceepee_trio.session.calls.calls import Calls
+from emceepee_trio.session.questions.question import Kind, Question
+from emceepee_trio.session.questions.questions import Questions
+from emceepee_trio.session.questions.relay import Askers, CannotBeAsked, takes
 from parts import Told, new_ids, open_calls, wall
 from replay import Replay
 

@@ -12,11 +12,11 @@ from typing import Any
 import attrs
 import trio
 
-from ..errors import ToolError
-from ..model.states import CallState, TaskState
-from ..waits.bell import Bell
-from ..waits.slot import Slot
-from .questions import Question
+from ...errors import ToolError
+from ...model.states import CallState, TaskState
+from ...waits.bell import Bell
+from ...waits.slot import Slot
+from ..questions.question import Question
 
 Result = dict[str, Any]
 Progress = Callable[[Mapping[str, Any]], None]

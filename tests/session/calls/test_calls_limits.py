@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from effort import effort
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.model.states import CallState, TaskState
-from emceepee_trio.session.call import Call
+from emceepee_trio.session.calls.call import Call
 from parts import Peer, World, open_calls
 
 

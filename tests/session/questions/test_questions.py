@@ -17,8 +17,9 @@ from emceepee_trio.model import events
 from emceepee_trio.model.json.intake import finished
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.model.wire import timestamp
-from emceepee_trio.session import questions
-from emceepee_trio.session.questions import CLOSED, Kind, Question, Questions
+from emceepee_trio.session.questions import answers
+from emceepee_trio.session.questions.question import Kind, Question
+from emceepee_trio.session.questions.questions import CLOSED, Questions
 from parts import Told, new_ids, wall
 
 KINDS: tuple[Kind, ...] = ("elicitation", "sampling")
@@ -259,7 +260,7 @@ async def test_a_question_is_shown_in_brief_and_whole(autojump_clock: MockClock)
 
 
 def checked_content(question: Question, content: Mapping[str, Any] | None) -> dict[str, Any]:
-    return finished(questions.checked_content(question, content))
+    return finished(answers.checked_content(question, content))
 
 
 def form(schema: object) -> Question:

@@ -9,110 +9,33 @@ meanwhile, and what it says, is for `relay.py`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import trio
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
-from .. import logs
-from ..backend.connections.callbacks import NO_CALL, asked_as, working_for
-from ..config import Limits
-from ..config.bounds import MAX_DELIVERY_BYTES
-from ..errors import InvalidArguments, NotFound
-from ..journal import Journal
-from ..model import events, facts
-from ..model.events import Happening
-from ..model.facts import Closing
-from ..model.forms import UnusableForm, filled, has_patterns, mismatches
-from ..model.json.intake import Steps, finished
-from ..model.json.weight import weigh
-from ..model.states import ELICITATION, SAMPLING, QuestionState, step
-from ..model.wire import timestamp
-from ..waits.matching import in_thread
-from ..waits.slices import in_slices
-from ..waits.slot import Slot
+from ...backend.connections.callbacks import asked_as, working_for
+from ...config import Limits
+from ...config.bounds import MAX_DELIVERY_BYTES
+from ...errors import InvalidArguments, NotFound
+from ...journal import Journal
+from ...model import events, facts
+from ...model.events import Happening
+from ...model.facts import Closing
+from ...model.json.weight import weigh
+from ...model.states import ELICITATION, SAMPLING, QuestionState, step
+from ...model.wire import timestamp
+from .question import Kind, Question
 
-Kind = Literal["elicitation", "sampling"]
 TABLES = {"elicitation": ELICITATION, "sampling": SAMPLING}
 UNHEARD = "the question could not be told to the client; the log of emceepee says why"
 """To a backend, which has asked nobody."""
 CLOSED = 200
 """Closed questions remembered, so that a late answer hears what became of its question."""
-
-
-@attrs.define(eq=False)
-class Question:
-    id: str
-    kind: Kind
-    server: str
-    timestamp: str
-    params: Mapping[str, Any]
-    call: str | None = NO_CALL
-    """The call that it is asked for, by its id; None if its server does not say."""
-    state: QuestionState = QuestionState.PENDING
-    asked_at: float = 0.0
-    """On trio's clock."""
-    size: int = 0
-    """About as many bytes as its params have."""
-    concerns: Sequence[str] = ()
-    """Ids of the calls that may wait for it, oldest first."""
-    tell: Callable[[], object] = lambda: None
-    """Wakes who waits for those."""
-    key: str | None = None
-    """What its server calls it, if it has a name for it."""
-    is_relayed: bool = attrs.field(default=False, init=False)
-    """The client itself has been asked, and has not refused."""
-    withdraw: Callable[[], object] = attrs.field(default=lambda: None, init=False)
-    """Tells who is asked that it is over. Called as it is closed: nobody hears sooner of that."""
-    slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
-
-    @property
-    def is_open(self) -> bool:
-        return not self.slot.is_settled
-
-    @property
-    def mode(self) -> str:
-        mode = self.params.get("mode")
-        return mode if isinstance(mode, str) else "form"
-
-    def brief(self) -> dict[str, Any]:
-        """As it stands in every response while it is open."""
-        short = self.reference()
-        if self.kind == "elicitation":
-            short |= {"message": self.params.get("message"), "mode": self.mode}
-            short |= {k: self.params[k] for k in ("requestedSchema", "url") if k in self.params}
-        return short
-
-    def reference(self) -> dict[str, Any]:
-        """As it stands where it is told elsewhere."""
-        return {"requestId": self.id, "server": self.server, **self.mark}
-
-    @property
-    def mark(self) -> dict[str, Any]:
-        """Of one that nobody shall answer for the client, who is asked."""
-        return {"relayed": True} if self.is_relayed else {}
-
-    def name(self) -> dict[str, Any]:
-        """As it stands there if it is too large for that."""
-        return self.reference() | {"too_large": True}
-
-    def whole(self) -> dict[str, Any]:
-        """As get_elicitations and get_sampling_requests list it."""
-        shown = {**self.reference(), "timestamp": self.timestamp}
-        if self.kind == "sampling":
-            return {**shown, "params": dict(self.params)}
-        extras = ("requestedSchema", "url", "elicitationId")
-        return {
-            **shown,
-            "mode": self.mode,
-            "message": self.params.get("message"),
-            **{key: self.params[key] for key in extras if key in self.params},
-        }
 
 
 @attrs.define(eq=False)
@@ -394,67 +317,3 @@ def _plural(kind: Kind) -> str:
 
 def _error(code: int, message: str) -> MCPError:
     return MCPError(code=code, message=message)
-
-
-ANSWERS = {
-    "accept": QuestionState.ACCEPTED,
-    "decline": QuestionState.DECLINED,
-    "cancel": QuestionState.CANCELLED,
-}
-
-
-async def judged(
-    question: Question, answer: Mapping[str, Any], *, as_it_is: bool = False
-) -> tuple[QuestionState, dict[str, Any]]:
-    """What a client's own answer comes to, and what of it goes to the backend.
-
-    A form that goes there *as it is* need not fit; its server will see.
-
-    Raises:
-        InvalidArguments: it is none.
-    """
-    if question.kind == "sampling":
-        if not (answer.keys() >= {"role", "content", "model"}):
-            raise InvalidArguments("a completion has a role, content and a model")
-        return QuestionState.COMPLETED, dict(answer)
-    state = ANSWERS.get(str(answer.get("action")))
-    if state is None:
-        raise InvalidArguments(f"an action is {', '.join(ANSWERS)}")
-    given = answer.get("content")
-    if state is not QuestionState.ACCEPTED or question.mode == "url" or as_it_is:
-        return state, dict(answer)
-    if not isinstance(given, Mapping | None):
-        raise InvalidArguments("the content of a form is an object")
-    return state, {**answer, "content": await fitting(question, given)}
-
-
-async def fitting(question: Question, content: Mapping[str, Any] | None) -> dict[str, Any]:
-    """:func:`checked_content`, in a way that makes nobody wait."""
-    check = checked_content(question, content)
-    if await in_slices(has_patterns(question.params.get("requestedSchema"))):
-        return await in_thread(partial(finished, check))
-    return await in_slices(check)
-
-
-def checked_content(question: Question, content: Mapping[str, Any] | None) -> Steps[dict[str, Any]]:
-    """*content* with the schema's defaults filled in.
-
-    Raises:
-        InvalidArguments: it does not fit; says every way in which it does not.
-    """
-    schema = question.params.get("requestedSchema")
-    if not isinstance(schema, dict):
-        return dict(content or {})
-    complete = yield from filled(schema, content or {})
-    try:
-        wrong = yield from mismatches(schema, complete)
-    except UnusableForm as error:
-        logs.write("warn", "elicitation_schema_unusable", error=str(error))
-        return complete
-    if wrong:
-        raise InvalidArguments(
-            f"content does not fit the requested schema: {'; '.join(wrong)}. "
-            f"Elicitation {question.id} is still open",
-            {"problems": wrong},
-        )
-    return complete

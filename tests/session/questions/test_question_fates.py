@@ -12,7 +12,7 @@ from mcp import MCPError
 from emceepee_trio.config import Limits
 from emceepee_trio.model.events import TimerExpired
 from emceepee_trio.model.states import QuestionState
-from emceepee_trio.session.questions import Questions
+from emceepee_trio.session.questions.questions import Questions
 from emceepee_trio.session.timers import Timers
 from parts import (
     MOMENT,

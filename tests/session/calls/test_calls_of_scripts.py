@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.errors import ExecutionFailed, TimedOut
-from emceepee_trio.session.call import Call, Task
+from emceepee_trio.session.calls.call import Call, Task
 from parts import Peer, World, open_calls
 
 RESULT = {"content": [], "isError": False}

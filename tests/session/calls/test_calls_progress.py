@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from emceepee_trio.model.wire import timestamp
-from emceepee_trio.session.call import Task
+from emceepee_trio.session.calls.call import Task
 from parts import Peer, open_calls, wall
 
 
