@@ -2,7 +2,7 @@
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
 ``files`` reads them, ``dialects`` knows other programs' files, ``ourselves`` what in them is us;
-``schema`` tells editors of it.
+``schema`` tells editors of it, and ``entries`` are servers as people see and edit them.
 """
 
 from __future__ import annotations

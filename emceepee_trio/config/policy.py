@@ -91,6 +91,14 @@ class Policy:
         ),
     ] = "restricted"
 
+    configured: Annotated[
+        Literal["all", "operator"],
+        Doc(
+            "Who may remove, disable or enable servers of this file, for everybody: ``all``: "
+            "whoever has a token; ``operator``: who has the daemon's own, or needs none."
+        ),
+    ] = "all"
+
     roots: Annotated[
         Literal["allow", "narrow", "deny"] | None,
         Doc(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -296,13 +296,17 @@ class SessionManager:
         self.registry.reload(config)
         self._follow(BY_CONFIG)
 
-    def offer_server(self, principal: str, server: Server, by: str) -> None:
+    def offer_server(
+        self, principal: str, server: Server, by: str, said: Mapping[str, object]
+    ) -> None:
         """Have the sessions of *principal* connect to *server*, those to come as well.
+
+        Its entry has *said* so much; the rest is as the operator has it for all.
 
         Raises:
             ToolError: it may not be added.
         """
-        server = self.registry.check(principal, server)
+        server = self.registry.check(principal, server, said)
         self.registry.add(principal, server)
         self._follow(by)
 
@@ -318,6 +322,18 @@ class SessionManager:
     def switch_server(self, principal: str, name: str, by: str, *, on: bool) -> None:
         """See :meth:`.Registry.switch`."""
         self.registry.switch(principal, name, on=on)
+        self._follow(by)
+
+    def edit_server(
+        self, principal: str, server: Server, by: str, said: Mapping[str, object]
+    ) -> None:
+        """See :meth:`.Registry.edit`."""
+        self.registry.edit(principal, server, said)
+        self._follow(by)
+
+    def restore_server(self, principal: str, name: str, by: str) -> None:
+        """See :meth:`.Registry.restore`."""
+        self.registry.restore(principal, name)
         self._follow(by)
 
     def _follow(self, by: str) -> None:

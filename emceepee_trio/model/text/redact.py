@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 HIDDEN = "***"
@@ -54,15 +54,21 @@ def redact_url(url: str) -> str:
 
 
 def redact_command(words: Iterable[str]) -> str:
-    shown, hide, length = [], False, 0
-    for word in words:
-        said = HIDDEN if hide else redact_text(word)
+    shown, length = [], 0
+    for said in redact_words(words):
         shown.append(said)
         length += len(said) + 1
         if length > LONGEST + 1:
             break  # the rest would be cut
-        hide = word == "-H" or _is_option(word)
     return _cut(" ".join(word if HIDDEN in word else shlex.quote(word) for word in shown))
+
+
+def redact_words(words: Iterable[str]) -> Iterator[str]:
+    """Those of a command line, each as it is shown."""
+    hide = False
+    for word in words:
+        yield HIDDEN if hide else redact_text(word)
+        hide = word == "-H" or _is_option(word)
 
 
 def redact_text(text: str) -> str:

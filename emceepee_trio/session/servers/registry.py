@@ -1,6 +1,7 @@
 """Which servers there are, for whom: shared by all sessions, while connections never are.
 
-Configured servers are everybody's. Those added by a tool belong to the principal that added them.
+Configured servers are everybody's. Those added by a tool, or on the page, belong to the principal
+that added them. What anybody changes of either lasts until the daemon ends.
 Knows no session; `session/manager.py` tells the sessions of a change.
 """
 
@@ -10,33 +11,39 @@ from collections.abc import Mapping
 
 import attrs
 
-from ...config import OUR_NAME, Config, Lacking, Server, with_defaults
+from ...config import LOCAL, OUR_NAME, OWN, Config, Lacking, Server, with_defaults
 from ...errors import Denied, InvalidArguments, LimitReached, ServerNotFound
 from .spawning import admitted
+
+OPERATORS = (OWN, LOCAL)
+"""Principals that run the daemon."""
+_NOTHING: Mapping[str, object] = {}
 
 
 @attrs.define(eq=False)
 class Registry:
     config: Config
-    _removed: set[str] = attrs.field(factory=set, init=False)
-    """Configured servers that a client has removed."""
+    _changed: dict[str, Server | None] = attrs.field(factory=dict, init=False)
+    """Configured servers that somebody has edited or switched, as they are now; None: removed."""
     _added: dict[str, dict[str, Server]] = attrs.field(factory=dict, init=False)
     """By principal, then by name."""
-    _switched: dict[str, bool] = attrs.field(factory=dict, init=False)
-    """Configured servers that somebody has disabled or enabled, and whether they are disabled."""
 
     def visible(self, principal: str) -> Mapping[str, Server]:
         """The servers of a principal, by name."""
         return dict(self._added.get(principal, {})) | self._configured()
 
     def _configured(self) -> dict[str, Server]:
-        return {
-            s.name: attrs.evolve(s, disabled=self._switched[s.name])
-            if s.name in self._switched
-            else s
-            for s in self.config.servers
-            if s.name not in self._removed
+        now = {
+            server.name: self._changed.get(server.name, server) for server in self.config.servers
         }
+        return {name: server for name, server in now.items() if server is not None}
+
+    def _as_written(self, name: str) -> Server | None:
+        return next((server for server in self.config.servers if server.name == name), None)
+
+    def changed(self) -> Mapping[str, Server | None]:
+        """Configured servers that are not as they are configured; None: removed."""
+        return dict(self._changed)
 
     def principals(self) -> list[str]:
         """Who has added servers."""
@@ -46,8 +53,10 @@ class Registry:
         """Principals that have added a server of that name."""
         return [owner for owner, added in self._added.items() if name in added]
 
-    def check(self, principal: str, server: Server) -> Server:
-        """Whether *principal* may add *server*.
+    def check(
+        self, principal: str, server: Server, said: Mapping[str, object] = _NOTHING
+    ) -> Server:
+        """Whether *principal* may add *server*, whose entry has *said* so much.
 
         Returns:
             The server, with what the operator says of how it is started.
@@ -56,7 +65,7 @@ class Registry:
             ToolError: it may not; says why.
         """
         server = server.with_inherited(self.config.inherit_env)
-        server = with_defaults(server, self.config.defaults)
+        server = with_defaults(server, self.config.defaults, said)
         configured = self._configured().get(server.name)
         if configured == server:
             return server  # it changes nothing
@@ -72,16 +81,20 @@ class Registry:
         return admitted(self.config.policy, server)
 
     def reload(self, config: Config) -> None:
-        """Take new servers; one that a client has removed comes back if its entry is another.
+        """Take new servers; what somebody has changed stays so unless its entry is another.
 
-        What a client has added goes if its program may not be started any more.
+        What a client has added, or edited, goes if its program may not be started any more.
         """
         before = {server.name: server for server in self.config.servers}
         after = {server.name: server for server in config.servers}
         same = {name for name, server in after.items() if server == before.get(name)}
-        self._removed &= same
-        self._switched = {name: off for name, off in self._switched.items() if name in same}
+        changed = {name: now for name, now in self._changed.items() if name in same}
         self.config = config
+        self._changed = {
+            name: now
+            for name, now in changed.items()
+            if now is None or not starts_otherwise(now, after[name]) or _is_admitted(config, now)
+        }
         for added in self._added.values():
             for name, server in list(added.items()):
                 if not _is_admitted(config, server):
@@ -94,12 +107,14 @@ class Registry:
             self._added.setdefault(principal, {})[server.name] = server
 
     def remove(self, principal: str, name: str) -> Server:
-        """Forget a server of *principal*, or hide a configured one from everybody."""
-        server = self.visible(principal).get(name)
-        if server is None:
-            raise ServerNotFound(not_found(name, self.visible(principal)))
+        """Forget a server of *principal*, or hide a configured one from everybody.
+
+        Raises:
+            ToolError: there is none, or it is not theirs to remove.
+        """
+        server = self._changeable(principal, name)
         if name in self._configured():
-            self._removed.add(name)
+            self._changed[name] = None
             # Nor does what it has covered up come to light.
             for added in self._added.values():
                 added.pop(name, None)
@@ -111,28 +126,88 @@ class Registry:
         """Enable or disable a server of *principal*, or a configured one for everybody.
 
         Raises:
-            ToolError: there is none, or it lacks what it needs.
+            ToolError: there is none, it is not theirs to change, or it lacks what it needs.
         """
+        server = self._changeable(principal, name)
+        if on and isinstance(server, Lacking):
+            raise InvalidArguments(f"server {name!r} cannot be enabled: {server.lacks}")
+        self._put(principal, attrs.evolve(server, disabled=not on))
+
+    def edit(self, principal: str, server: Server, said: Mapping[str, object] = _NOTHING) -> None:
+        """Put *server*, whose entry has *said* so much, in the place of the one of its name.
+
+        Raises:
+            ToolError: there is none, or it is not theirs to change in this way.
+        """
+        before = self._changeable(principal, server.name)
+        if isinstance(before, Lacking):
+            raise InvalidArguments(f"server {server.name!r} cannot be edited: {before.lacks}")
+        if server.name in self._configured() and principal not in OPERATORS:
+            # What is kept of its secrets would be theirs to send elsewhere.
+            raise Denied(
+                f"server {server.name!r} is configured, so only who runs this daemon can edit it"
+            )
+        server = with_defaults(server, self.config.defaults, said)
+        if starts_otherwise(server, before):
+            server = admitted(self.config.policy, server)
+        self._put(principal, server)
+
+    def restore(self, principal: str, name: str) -> None:
+        """Have a configured server as it is configured.
+
+        Raises:
+            ToolError: nothing of it is changed, or it is not theirs to change.
+        """
+        if name not in self._changed:
+            raise InvalidArguments(f"server {name!r} is not changed: there is nothing to restore")
+        self._check_owner(principal, name)
+        del self._changed[name]
+
+    def _put(self, principal: str, server: Server) -> None:
+        if server.name not in self._configured():
+            self._added[principal][server.name] = server
+        elif server == self._as_written(server.name):
+            self._changed.pop(server.name, None)
+        else:
+            self._changed[server.name] = server
+
+    def _changeable(self, principal: str, name: str) -> Server:
         server = self.visible(principal).get(name)
         if server is None:
             raise ServerNotFound(not_found(name, self.visible(principal)))
-        if on and isinstance(server, Lacking):
-            raise InvalidArguments(f"server {name!r} cannot be enabled: {server.lacks}")
         if name in self._configured():
-            self._switched[name] = not on
-        else:
-            self._added[principal][name] = attrs.evolve(server, disabled=not on)
+            self._check_owner(principal, name)
+        return server
+
+    def _check_owner(self, principal: str, name: str) -> None:
+        """Of what is configured."""
+        if self.config.policy.configured == "operator" and principal not in OPERATORS:
+            raise Denied(
+                f"policy.configured is operator: {name!r} is configured, so only who runs this "
+                "daemon may change or remove it"
+            )
 
     def restricts(self, name: str) -> bool:
         """Whether ``policy.network`` holds for the server of that name.
 
-        What is configured is the operator's own choice.
+        What is configured is the operator's own choice; a URL that was edited is not.
         """
-        return self.config.policy.network == "restricted" and name not in self._configured()
+        if self.config.policy.network != "restricted":
+            return False
+        now, written = self._configured().get(name), self._as_written(name)
+        return now is None or written is None or now.url != written.url
 
     def is_shared(self, name: str) -> bool:
         """Whether every principal sees the server of that name."""
         return name in self._configured()
+
+
+def starts_otherwise(server: Server, before: Server) -> bool:
+    """Whether another program runs, or runs otherwise."""
+    same = attrs.evolve(
+        server, command=before.command, args=before.args, env=before.env, cwd=before.cwd
+    )
+    return same != server or server.inherit_env != before.inherit_env
 
 
 def not_found(name: str, visible: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from emceepee_trio.config import AllowedProgram, Config, Limits, Policy, Server
+from emceepee_trio.config import LOCAL, OWN, AllowedProgram, Config, Limits, Policy, Server
 from emceepee_trio.errors import Denied, InvalidArguments, LimitReached, ServerNotFound
 from emceepee_trio.session.servers.registry import Registry
 
@@ -290,3 +290,31 @@ def test_what_may_not_be_started_any_more_is_gone_after_a_reload(policy: Policy)
     assert names(known, "ada") == ["p", "web"]
     known.reload(Config(policy=policy))
     assert names(known, "ada") == ["web"]
+
+
+def test_what_is_configured_is_the_operators_where_that_is_said() -> None:
+    known = Registry(Config(servers=(url("docs"),), policy=Policy(configured="operator")))
+    known.add("ada", url("mine"))
+    with pytest.raises(Denied, match=r"policy\.configured"):
+        known.remove("ada", "docs")
+    with pytest.raises(Denied, match=r"policy\.configured"):
+        known.switch("ada", "docs", on=False)
+    assert known.remove("ada", "mine") == url("mine")
+    for operator in (OWN, LOCAL):
+        known.remove(operator, "docs")
+        with pytest.raises(Denied, match=r"policy\.configured"):
+            known.restore("ada", "docs")
+        known.restore(operator, "docs")
+    assert names(known, "bob") == ["docs"]
+
+
+def test_an_edit_that_may_not_be_started_any_more_ends_at_a_reload() -> None:
+    program = Server("run", command="good")
+    known = Registry(Config(servers=(program,), policy=Policy(spawn="allow")))
+    known.edit(OWN, attrs.evolve(program, command="bad", description="Mine"))
+    assert known.visible("ada")["run"].command == "bad"
+    known.reload(attrs.evolve(known.config, policy=Policy(spawn="deny")))
+    assert known.visible("ada")["run"] == program
+    known.edit(OWN, attrs.evolve(program, description="Mine"))
+    known.reload(known.config)
+    assert known.visible("ada")["run"].description == "Mine"

@@ -8,6 +8,7 @@ ACCESS = "web/page/test_access.py::"
 ANSWERS = "web/page/test_answering.py::"
 FORMS = "web/page/test_forms.py::"
 SERVERS = "web/page/test_servers.py::"
+ENTRIES = "config/test_entries.py::"
 
 PAGE = (
     # Who may
@@ -160,6 +161,34 @@ PAGE = (
         "if name in same}\n",
         "if name not in same}\n",
         SERVERS + "test_a_server_is_disabled_in_all_sessions_and_enabled_again",
+    ),
+    mutant(
+        "a header that is kept goes wherever the edit says",
+        "config/entries.py",
+        "return urlsplit(before)[:2] == urlsplit(after)[:2]",
+        "return bool(urlsplit(after)[:2])",
+        ENTRIES + "test_a_header_that_was_kept_for_one_host_goes_to_no_other",
+    ),
+    mutant(
+        "a hidden word is kept wherever it stands",
+        "config/entries.py",
+        'asked[words[i - 1] if i else "", word].append(i)',
+        'asked[word and "--token", word].append(i)',
+        ENTRIES + "test_what_is_hidden_somewhere_else_is_not_guessed",
+    ),
+    mutant(
+        "a command is edited whatever clients may have started",
+        "session/servers/registry.py",
+        "        if starts_otherwise(server, before):\n",
+        "        if not before:\n",
+        "web/page/test_editing.py::test_a_program_is_not_replaced_where_clients_may_start_none",
+    ),
+    mutant(
+        "anybody restores what the operator has removed",
+        "session/servers/registry.py",
+        "        self._check_owner(principal, name)\n        del self",
+        "        del self",
+        "session/servers/test_registry.py::test_what_is_configured_is_the_operators_where_that_is_said",
     ),
     mutant(
         "lines of one moment are shown backwards",

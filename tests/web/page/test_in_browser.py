@@ -142,7 +142,7 @@ def test_it_works_without_scripts(here: Here) -> None:
         expect(page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
-def test_a_server_is_added_tried_and_removed(here: Here) -> None:
+def test_a_server_is_added_tried_edited_and_removed(here: Here) -> None:
     with window(here.browser) as person:
         page = here.open(person, "/servers")
         page.get_by_role("link", name="Add a server").click()
@@ -159,6 +159,12 @@ def test_a_server_is_added_tried_and_removed(here: Here) -> None:
         page.goto(f"{here.url}/servers/mine/logs")
         expect(page.get_by_role("log")).to_contain_text("was here 0")
         page.goto(f"{here.url}/servers/mine")
+        page.get_by_role("link", name="Edit").click()
+        page.get_by_text("Other settings").click()
+        page.get_by_label("As JSON").fill('{"description": "of my own"}')
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("mine is changed, in all sessions.")).to_be_visible()
+        expect(page.get_by_text("of my own", exact=False).first).to_be_visible()
         page.once("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Remove").click()
         expect(page.get_by_text("mine is removed")).to_be_visible()
@@ -174,7 +180,7 @@ def test_a_log_is_followed(here: Here) -> None:
 
 
 PAGES = [
-    *("/", "/servers", "/servers/raw", "/servers/raw/logs", "/add-server", "/tasks"),
+    *("/", "/servers", "/servers/raw", "/servers/raw/logs", "/servers/raw/edit", "/tasks"),
     *("/servers/demo/tools", "/servers/demo/tools/slow", "/nothing"),
 ]
 

@@ -1,26 +1,21 @@
-"""Adding, removing, switching and reconnecting servers."""
+"""Adding, editing, removing, switching and reconnecting servers, until the daemon ends."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from quart import request
+from quart import Response, request
 
 from ....backend.backend import Backend
-from ....config import LOCAL, ConfigError, server_from_arguments
-from ....config.dialects import ALIASES
-from ....config.server import Server
-from ....errors import InvalidArguments, ToolError
-from ....model.json.lenient import lenient
-from ....model.json.problems import listed
+from ....config import LOCAL, Server
+from ....errors import Denied, InvalidArguments, ToolError
 from ....session.session import Session
 from ....waits.firewall import Firewall, begin
 from ..answering import OPERATOR
 from ..common.pages import Changed, Done, Pages
-from ..common.requests import json_body, visit, wants_json
+from ..common.requests import visit, wants_json
+from .entering import given_of, said, server_of
 from .listing import find, with_it
 
 
@@ -30,19 +25,38 @@ def add_to(pages: Pages) -> None:
     @pages.act("/servers")
     async def add_server() -> Changed:
         try:
-            entry = await json_body() if request.is_json else _entry(await request.form)
-            server = _checked(entry)
-            manager.offer_server(visit().visitor.principal, server, _by())
+            server, entry = server_of(await said())
+            manager.offer_server(visit().visitor.principal, server, _by(), entry)
         except InvalidArguments as error:
-            if wants_json():
-                raise
-            said = {"problem": error.message, "given": dict(await request.form)}
-            return await pages.html(400, "add_server.html", said)
+            return await _again(pages, error)
         return Done(_path(server.name), f"{server.name} is added.", {"server": server.name})
 
-    @pages.view("/add-server", "add_server.html")
+    @pages.view("/add-server", "edit_server.html")
     async def add_server_form() -> dict[str, Any]:
-        return {"problem": None, "given": {}}
+        return {"problem": None, "given": {}, "edits": False}
+
+    @pages.act("/servers/<name>/edit")
+    async def edit_server(name: str) -> Changed:
+        known = find(pages, name)
+        try:
+            server, entry = server_of(await said(known.server), known.server)
+            owner = known.owner or visit().visitor.principal
+            manager.edit_server(owner, server, _by(), entry)
+        except InvalidArguments as error:
+            return await _again(pages, error, known.server)
+        return Done(_path(name), f"{name} is changed, in all sessions.")
+
+    @pages.view("/servers/<name>/edit", "edit_server.html")
+    async def edit_server_form(name: str) -> dict[str, Any]:
+        known = find(pages, name)
+        if not known.may_edit:
+            raise Denied(f"server {name!r} is configured: only who runs this daemon can edit it")
+        return {"problem": None, "given": given_of(known.server), "edits": True}
+
+    @pages.act("/servers/<name>/restore")
+    async def restore_server(name: str) -> Changed:
+        manager.restore_server(visit().visitor.principal, name, _by())
+        return Done(_path(name), f"{name} is as it is configured.")
 
     @pages.act("/servers/<name>/remove")
     async def remove_server(name: str) -> Changed:
@@ -94,48 +108,13 @@ def _principals(pages: Pages, name: str) -> list[str]:
     return pages.manager.registry.owners(name) if visit().visitor.whose is None else [owner]
 
 
-def _entry(form: Mapping[str, str]) -> dict[str, Any]:
-    """Of a configuration, from the fields of the form."""
-    entry: dict[str, Any] = {"name": form.get("name", "").strip()}
-    where = form.get("where", "").strip()
-    if where.startswith(("http://", "https://")):
-        entry["url"] = where
-        entry["headers"] = _pairs(form.get("more", ""), ":") or None
-    else:
-        try:
-            command, *args = shlex.split(where) or [""]
-        except ValueError as error:
-            raise InvalidArguments(f"the command cannot be read: {error}") from None
-        entry |= {
-            "command": command,
-            "args": args,
-            "env": _pairs(form.get("more", ""), "=") or None,
-        }
-    return {key: value for key, value in entry.items() if value is not None}
-
-
-def _pairs(text: str, sign: str) -> dict[str, str]:
-    found = {}
-    for line in text.splitlines():
-        name, given, value = line.partition(sign)
-        if line.strip() and not given:
-            raise InvalidArguments(f"expected NAME{sign}VALUE in each line, got {line.strip()!r}")
-        if given:
-            found[name.strip()] = value.strip()
-    return found
-
-
-def _checked(entry: object) -> Server:
-    if not isinstance(entry, Mapping):
-        raise InvalidArguments("expected an object")
-    given, strangers = lenient(dict(entry), Server, aliases=ALIASES)
-    try:
-        if strangers:
-            raise ConfigError(strangers)
-        assert isinstance(given, dict)
-        return server_from_arguments(given)
-    except ConfigError as error:
-        raise InvalidArguments("; ".join(listed(error.problems))) from None
+async def _again(pages: Pages, error: InvalidArguments, before: Server | None = None) -> Response:
+    """The form as it was filled in, with what is wrong."""
+    if wants_json() or request.is_json:
+        raise error
+    given = {"name": before.name if before else "", **(await request.form)}
+    data = {"problem": error.message, "given": given, "edits": before is not None}
+    return await pages.html(400, "edit_server.html", data)
 
 
 def _begin_to_reconnect(session: Session, backend: Backend) -> None:

@@ -9,6 +9,7 @@ import attrs
 
 from ....backend.backend import Backend
 from ....config import Server
+from ....config.entries import shown
 from ....errors import ServerNotFound
 from ....model.json.intake import Steps
 from ....model.json.weight import cut
@@ -31,6 +32,10 @@ class Known:
 
     server: Server
     owner: str | None
+    change: str | None = None
+    """What was made of it here, if it is configured otherwise."""
+    may_change: bool = True
+    may_edit: bool = True
 
 
 def add_to(pages: Pages) -> None:
@@ -38,11 +43,17 @@ def add_to(pages: Pages) -> None:
     async def servers() -> Data:
         found = list(known(pages))
         states = await in_slices(_states(pages.manager.sessions(visit().visitor.whose)))
-        shown = [
+        listed = [
             {**_entry(each), **states.get(each.server.name, States()).to_json()}
             for each in found[:MAX_SERVERS]
         ]
-        return {"servers": shown, "servers_in_all": len(found)}
+        removed = [n for n, now in pages.manager.registry.changed().items() if now is None]
+        return {
+            "servers": listed,
+            "servers_in_all": len(found),
+            "removed": removed[:MAX_SERVERS],
+            "may_restore": _may_change(pages),
+        }
 
     @pages.view("/servers/<name>", "server.html")
     async def server(name: str) -> Data:
@@ -51,20 +62,39 @@ def add_to(pages: Pages) -> None:
         said = []
         for session, backend in having[:MAX_SHOWN]:
             said.append(_in(pages, session, backend))
-        return {**_entry(one), "sessions": said, "sessions_in_all": len(having)}
+        return {
+            **_entry(one),
+            "entry": shown(one.server) if one.may_edit else None,
+            "may_change": one.may_change,
+            "may_edit": one.may_edit,
+            "sessions": said,
+            "sessions_in_all": len(having),
+        }
 
 
 def known(pages: Pages) -> Iterator[Known]:
     """All that a visitor may see; of several that have one name, each."""
     registry, whose = pages.manager.registry, visit().visitor.whose
-    configured = {}
-    for name, server in registry.visible("").items():
-        configured[name] = server
-        yield Known(server, None)
+    written = {server.name: server for server in registry.config.servers}
+    configured = registry.visible("")
+    for name, server in configured.items():
+        change = None if server == written[name] else _change(server, written[name])
+        yield Known(server, None, change, _may_change(pages), may_edit=whose is None)
     for owner in registry.principals() if whose is None else [whose]:
         for name, server in registry.visible(owner).items():
             if name not in configured:
                 yield Known(server, owner)
+
+
+def _may_change(pages: Pages) -> bool:
+    """Servers that are everybody's."""
+    return visit().visitor.whose is None or pages.manager.config.policy.configured == "all"
+
+
+def _change(server: Server, before: Server) -> str:
+    if attrs.evolve(server, disabled=before.disabled) != before:
+        return "edited"
+    return "disabled" if server.disabled else "enabled"
 
 
 def find(pages: Pages, name: str) -> Known:
@@ -104,6 +134,7 @@ def _entry(known: Known) -> dict[str, Any]:
         "name": server.name,
         "owner": known.owner,
         "configured": known.owner is None,
+        "changed": known.change,
         "description": server.description or "",
         "transport": server.transport,
         "target": server.target,
