@@ -90,7 +90,7 @@ async def answer(front: Front, asked: Incoming) -> Result | None:
     if asked.method == "tasks/get":
         said = detailed(front, asked, call)
         if call.slot.is_settled:
-            front.session.calls.read(call)
+            front.session.calls.finished.read(call)
     elif asked.method == "tasks/update":
         await _update(front, call, asked.params.get("inputResponses"))
     else:

@@ -185,7 +185,7 @@ class Session:
             self.folders.is_local,
         )
         self.reissues = Reissues(self.inner, self.calls.abandon, limits.reissue_ms)
-        self.sweeper.keepers = (self.events, self.calls, self.results)
+        self.sweeper.keepers = (self.events, self.calls.finished, self.results)
         if self.draining.is_set():
             self.events.triggers.close()
 

@@ -129,7 +129,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
             waited += f". Server {call.server!r} is {backend.starting}"
             session.planned.discard(call.server)
         raise TimedOut(f"task {asked.task_id} is still working {waited}", details)
-    session.calls.read(call)
+    session.calls.finished.read(call)
     return Reply(call.slot.peek(), lapsed=call.lapsed, of=call.server, call=call.id)
 
 

@@ -227,7 +227,7 @@ class Rivals(TrioMachine):
             for record in self.records
             if record.fate not in OPEN
         }
-        assert replay.kept == {("s", call_id) for call_id in self.calls.calls._finished}
+        assert replay.kept == {("s", call.id) for call in self.calls.calls.finished}
 
     @invariant()
     def every_fate_is_told_once(self) -> None:

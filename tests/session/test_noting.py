@@ -38,7 +38,7 @@ async def test_a_call_from_its_beginning_to_its_result(autojump_clock: MockClock
         await trio.sleep(2)
         peer.answer.set({"content": []})
         await wait_all_tasks_blocked()
-        world.calls.read(call)
+        world.calls.finished.read(call)
         kept = call.size
         await trio.sleep(world.calls.limits.finished_task_ms / 1000 + 1)
     replay.check()

@@ -170,7 +170,7 @@ async def open_calls(journal: Journal | None = None, **limits: int) -> AsyncGene
             "s",
             notes,
         )
-        sweeper.keepers = (calls,)
+        sweeper.keepers = (calls.finished,)
         nursery.start_soon(sweeper.run)
         yield World(calls, told, nursery)
         nursery.cancel_scope.cancel("end of the test")

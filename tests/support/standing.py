@@ -51,7 +51,7 @@ def as_it_is(session: Session) -> Standing:
             else "connection"
             for call in unsettled
         },
-        fates={call.id: call.task.status.value for call in calls._finished.values() if call.task},
+        fates={call.id: call.task.status.value for call in calls.finished if call.task},
         questions={
             each.id: (each.kind, each.server, "client" if each.is_relayed else "tools")
             for each in questions._open.values()

@@ -41,7 +41,7 @@ class Truths(Acts):
         assert replay.questions.keys() == {
             (s.id, id_) for s in sessions for id_ in s.questions._open
         }
-        kept = {(s.id, call) for s in sessions for call in s.calls._finished}
+        kept = {(s.id, call.id) for s in sessions for call in s.calls.finished}
         assert {key for key in replay.kept if key[0] in replay.sessions} == kept
         assert sorted(up for up in replay.up.values() if up[0] in replay.sessions) == sorted(
             (session.id, backend.server.name)

@@ -8,7 +8,6 @@ the client reaches it by its id. The slot decides every fate; deadlines and canc
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -19,15 +18,12 @@ import trio
 
 from ... import logs
 from ...config import Limits
-from ...config.bounds import MAX_STATUS_MESSAGE
 from ...errors import (
     ExecutionFailed,
     InternalError,
     LimitReached,
     NotFound,
-    ServerDisconnected,
     SessionGone,
-    TimedOut,
     ToolError,
 )
 from ...journal import Journal
@@ -35,11 +31,12 @@ from ...model import events, facts
 from ...model.events import Happening
 from ...model.json.weight import weigh
 from ...model.states import CALL, TASK, CallState, QuestionState, TaskState, step
-from ...model.text.brief import brief
 from ...model.wire import timestamp
 from ...waits.firewall import Firewall, begin
 from ..questions.question import Question
 from .call import Call, Lapsed, Result, Send, Task
+from .finished import Finished
+from .outcomes import ended, expired, explained, gone, overdue, status_message
 
 
 @attrs.define(eq=False)
@@ -60,13 +57,17 @@ class Calls:
     # Of these, so that no request has to look at all that is kept:
     _in_flight: set[str] = attrs.field(factory=set, init=False)
     _working: dict[str, Task] = attrs.field(factory=dict, init=False)
-    _finished: OrderedDict[str, Call] = attrs.field(factory=OrderedDict, init=False)
-    """In the order of their end, which is that in which they are forgotten."""
-    _finished_bytes: int = attrs.field(default=0, init=False)
     _others: int = attrs.field(default=0, init=False)
     """Requests in flight that are no calls of tools, and may wait for a server all the same."""
     _args_bytes: int = attrs.field(default=0, init=False)
     """Of the calls that run."""
+    finished: Finished = attrs.field(init=False)
+    """Tasks whose fate is decided."""
+
+    def __attrs_post_init__(self) -> None:
+        self.finished = Finished(
+            self.limits, self.session_id, self.journal, self.on_kept, self._calls.pop
+        )
 
     def begin(
         self,
@@ -306,7 +307,7 @@ class Calls:
         task = self._make_task(call)
         self._measure(call, fate, outcome)
         self._finish(call, task, fate, outcome)
-        self._remember(call)
+        self.finished.keep(call)
 
     def _room_for_task(self) -> None:
         if len(self._working) >= self.limits.tasks:
@@ -322,7 +323,7 @@ class Calls:
                     try:
                         result = await send(call)
                     except ToolError as error:
-                        self._settle(call, TaskState.FAILED, _explained(call, error))
+                        self._settle(call, TaskState.FAILED, explained(call, error))
                     else:
                         self._settle(call, TaskState.COMPLETED, result)
                 if call.scope.cancelled_caught:
@@ -331,11 +332,7 @@ class Calls:
         finally:
             # No-ops unless the session is ending: whoever waits in a nursery of somebody else
             # must hear of it.
-            self._settle(
-                call,
-                TaskState.CANCELLED,
-                _gone(),
-            )
+            self._settle(call, TaskState.CANCELLED, gone())
             self._args_bytes -= call.args_bytes
             if call.within is not None:
                 call.within.makes.remove(call)
@@ -352,30 +349,13 @@ class Calls:
     def end(self) -> None:
         """The session has ended: whoever waits hears it, before anything is cancelled for that."""
         for call in tuple(self._calls.values()):
-            self._settle(call, TaskState.CANCELLED, _gone())
+            self._settle(call, TaskState.CANCELLED, gone())
 
     def _out_of_time(self, call: Call) -> None:
         if call.hard_end <= trio.current_time():
-            limit = round((call.hard_end - call.started) * 1000)
-            error: ToolError
-            if call.overdue is not None:
-                error = call.overdue()
-            else:
-                error = TimedOut(
-                    f"{call.server}/{call.tool} did not answer within call_timeout_ms ({limit}); "
-                    "the backend was told to stop, it may have done part of the work"
-                )
-            self._settle(call, TaskState.FAILED, error)
+            self._settle(call, TaskState.FAILED, overdue(call))
         else:
-            self._settle(
-                call,
-                TaskState.EXPIRED,
-                ExecutionFailed(
-                    f"task {call.id} expired after {round(call.ttl * 1000)} ms; "
-                    f"{_unanswered(call) or 'call again with a larger ttl_ms'}",
-                    {"status": "expired"},
-                ),
-            )
+            self._settle(call, TaskState.EXPIRED, expired(call))
 
     def _settle(self, call: Call, fate: TaskState, outcome: Result | ToolError) -> bool:
         """Decide the call's fate; False if it has one already."""
@@ -410,7 +390,7 @@ class Calls:
             not isinstance(outcome, ToolError) and outcome.get("isError") is True,
         )
         if call.task is not None:
-            self._remember(call)
+            self.finished.keep(call)
         return True
 
     def _measure(
@@ -433,7 +413,7 @@ class Calls:
         call.expires = trio.current_time() + self.limits.finished_task_ms / 1000
         if isinstance(outcome, ToolError):
             task.error = outcome.message
-        self.publish(call.server, _finished(call, task))
+        self.publish(call.server, ended(call, task))
         level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
         # No fact: what failed may say what it was called with.
         logs.write(
@@ -445,27 +425,6 @@ class Calls:
             task_id=call.id,
             error=task.error,
         )
-
-    def _remember(self, call: Call) -> None:
-        """What it has come to, while there is room and time."""
-        self._finished[call.id] = call
-        self._finished_bytes += call.size
-        self.journal.note(facts.ResultKept, self.session_id, call.id, call.size)
-        self._evict()
-        self.on_kept(call.expires)
-
-    def _evict(self) -> None:
-        """Forget the oldest finished tasks beyond ``limits.results``."""
-        while len(self._finished) > self.limits.results or (
-            self._finished_bytes > self.limits.results_bytes and len(self._finished) > 1
-        ):
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        task_id, call = self._finished.popitem(last=False)
-        self._finished_bytes -= call.size
-        del self._calls[task_id]
-        self.journal.note(facts.ResultEvicted, self.session_id, task_id)
 
     def abandon(self, call: Call, reason: str) -> None:
         """Nobody wants it any more: it is cancelled, if it is not over."""
@@ -544,73 +503,10 @@ class Calls:
         for listener in tuple(call.listeners):
             listener(said)
         if call.task is not None:
-            call.task.status_message = _status_message(said)
+            call.task.status_message = status_message(said)
             call.task.last_updated_at = timestamp(self.wall())
             call.tell()
-
-    def read(self, call: Call) -> None:
-        """Somebody has fetched what it has come to."""
-        self.journal.note(facts.ResultRead, self.session_id, call.id)
-
-    def next_due(self) -> float | None:
-        oldest = next(iter(self._finished.values()), None)
-        return oldest.expires if oldest is not None else None
-
-    def sweep(self) -> None:
-        """Forget what has been kept long enough."""
-        now = trio.current_time()
-        while (due := self.next_due()) is not None and due <= now:
-            self._forget_oldest()
 
 
 def _by_id(call: Call) -> str:
     return call.id
-
-
-def _plain(said: object) -> str:
-    return said if isinstance(said, str) else brief(said)
-
-
-def _status_message(said: Mapping[str, Any]) -> str:
-    message = said.get("message")
-    total = f" of {_plain(said['total'])}" if "total" in said else ""
-    text = message if isinstance(message, str) else ""
-    text = text or f"{_plain(said.get('progress'))}{total}"
-    return text if len(text) <= MAX_STATUS_MESSAGE else text[:MAX_STATUS_MESSAGE] + "…"
-
-
-def _finished(call: Call, task: Task) -> Happening:
-    error = call.slot.error
-    match task.status:
-        case TaskState.COMPLETED:
-            return events.TaskCompleted(call.id, call.tool)
-        case TaskState.CANCELLED:
-            reason = "session_ended" if isinstance(error, SessionGone) else None
-            return events.TaskCancelled(call.id, call.tool, reason)
-        case TaskState.EXPIRED:
-            return events.TaskExpired(call.id, call.tool, task.ttl_ms)
-        case _:
-            reason = "server_disconnected" if isinstance(error, ServerDisconnected) else None
-            return events.TaskFailed(call.id, call.tool, task.error or "", reason)
-
-
-def _unanswered(call: Call) -> str:
-    """Why it came to nothing, if it was for a question."""
-    if (open_ := call.open_questions) and call.lapsed is None:
-        return f"its question {open_[0].id} was not answered until then"
-    return f"its {call.lapsed}" if call.lapsed is not None else ""
-
-
-def _explained(call: Call, error: ToolError) -> ToolError:
-    """What its server answered, which knows no reason for having got no answer itself."""
-    if call.lapsed is None or not isinstance(error, ExecutionFailed):
-        return error
-    return ExecutionFailed(
-        f"{_unanswered(call)}; then {error.message}. Call again, and answer with "
-        "respond_to_elicitation or respond_to_sampling in time",
-        error.details,
-    )
-
-
-def _gone() -> SessionGone:
-    return SessionGone("the session ended under this call; open a new one and call again")

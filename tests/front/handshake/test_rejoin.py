@@ -188,7 +188,7 @@ async def test_a_call_whose_request_has_just_come_becomes_a_task_too() -> None:
                 # Each was answered, or is a task, or came to the new connection, which is open.
                 assert answered + promoted == 3
                 client.own.session.calls._calls.clear()
-                client.own.session.calls._finished.clear()
+                client.own.session.calls.finished._calls.clear()
 
 
 async def _execute(client: Client, tool: str, **args: Any) -> Any:

@@ -228,7 +228,7 @@ async def test_what_is_kept_makes_no_call_dearer(autojump_clock: MockClock) -> N
                 assert world.calls.has_unsettled
                 assert len(world.calls.working()) == 1
                 world.calls.cancel(call.id)  # and the oldest that is kept is forgotten
-                world.calls.sweep()
+                world.calls.finished.sweep()
 
             steps = effort(through_its_life)
             assert len(kept(world)) == results

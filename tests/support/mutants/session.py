@@ -83,8 +83,8 @@ SESSION = (
     mutant(
         "nobody settles the slot of a call whose session ends",
         "session/calls/calls.py",
-        "            self._settle(\n                call,\n                TaskState.CANCELLED,\n",
-        "            _ = (\n                call,\n                TaskState.CANCELLED,\n",
+        "            self._settle(call, TaskState.CANCELLED, gone())\n            self._args",
+        "            self._args",
         "session/calls/test_calls_end.py::test_who_waits_elsewhere_hears_that_the_session_has_ended",
     ),
     mutant(
