@@ -27,9 +27,10 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front import lists, log_messages, progress
 from emceepee_trio.front.faces import ours
 from emceepee_trio.front.handshake import clients, streams
-from emceepee_trio.session import buffers, events, session, timers
+from emceepee_trio.session import announcements, buffers, events, session, timers
 from emceepee_trio.session.calls import calls
 from emceepee_trio.session.questions import questions
+from emceepee_trio.session.servers import backends
 from emceepee_trio.session.session import Session
 from emceepee_trio.tools import execution
 from emceepee_trio.tools.common import asking, response
@@ -295,7 +296,7 @@ async def the_idle_watcher(scene: Scene) -> None:
     other = await scene.world.joined()
     assert other.session is not None
     await trio.sleep(scene.session.config.limits.session_idle_ms / 1000 - 100)
-    scene.session.touch()
+    scene.session.presence.touch()
     await trio.sleep(200)
     assert scene.world.manager.get(other.session) is None
 
@@ -453,8 +454,8 @@ PLANTS = [
     Plant(client.Client, "check", its_health, "health_crashed"),
     Plant(callbacks.Callbacks, "_heard", a_notification, "notification_crashed"),
     Plant(buffers.Buffers, "hear", a_notification, "notification_crashed"),
-    Plant(session, "LogEntry", a_log_line, "log_crashed"),
-    Plant(session.Session, "_say_gone", a_removal, "removal_crashed"),
+    Plant(announcements, "LogEntry", a_log_line, "log_crashed"),
+    Plant(backends.Backends, "_say_gone", a_removal, "removal_crashed"),
     Plant(clients, "serve_loop", the_client_s_connection, "client_connection_crashed"),
     Plant(log_messages, "named", log_messages_to_the_client, "log_messages_crashed"),
 ]
@@ -487,6 +488,6 @@ async def test_one_thing_fails_and_all_else_goes_on(
         assert not scene.session.calls.has_unsettled
         assert not scene.session.questions.open("elicitation")
         assert not scene.session.timers.list(include_inactive=False)
-        assert scene.session.waiters == 0
+        assert scene.session.presence.waiters == 0
         assert (await scene.says("await_activity", timeout_ms=0))["pending_server"] == []
         assert len(scene.crashes()) == plant.times

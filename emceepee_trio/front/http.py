@@ -165,7 +165,7 @@ class McpEndpoint:
         if isinstance(data, list) and connection.version != BATCHES:
             raise Refused(400, f"batches exist only in protocol version {BATCHES}")
         if any(isinstance(message, JSONRPCRequest) for message in messages):
-            client.session.used = True
+            client.session.presence.used = True
         await self._exchange(client, connection, messages, receive, send)
 
     async def _initialize(
@@ -222,7 +222,7 @@ class McpEndpoint:
         session = self.manager.get(session_id)
         if client is None or session is None or session.principal != principal:
             raise Refused(404, "no such session; initialize a new one")
-        session.touch()
+        session.presence.touch()
         return client
 
     async def _exchange(
@@ -246,7 +246,7 @@ class McpEndpoint:
         connection.take(messages, stream)
         reader = stream.open_reader()
         try:
-            with client.session.busy():
+            with client.session.presence.busy():
                 answer = await quick_answer(stream)
                 if answer is not None and answer.delivery is None:
                     # It goes out as one piece, and no event id has told of the stream.
@@ -286,7 +286,7 @@ class McpEndpoint:
             ) from None
         client.backchannel.listens()
         try:
-            with client.session.busy():
+            with client.session.presence.busy():
                 async with while_connected(receive):
                     named = [(SESSION_HEADER.encode(), client.session.id.encode())]
                     await start_events(send, named)

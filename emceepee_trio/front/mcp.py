@@ -301,7 +301,7 @@ class Front:
         self._logs.set_level(level)
 
     async def _answered(self, asked: Incoming) -> dict[str, Any] | None:
-        self.session.used |= asked.method == "tools/call"
+        self.session.presence.used |= asked.method == "tools/call"
         work = partial(self.face.answer, self, asked)
         back = self.backchannel
         if asked.is_modern:

@@ -237,7 +237,7 @@ class Modern:
         if not (message.params or {}).keys() - {"_meta"}:
             known = face.at_once(message.method, route.protocol_version)
             if known is not None:
-                with session.busy(), workspace.serves(front, message.id, client):
+                with session.presence.busy(), workspace.serves(front, message.id, client):
                     await send_json(send, 200, spelled_answer(message.id, known))
                 return
         front.send, front.passed_on = exchange.send, workspace.passed_on
@@ -285,7 +285,7 @@ class Modern:
             front.client_is_gone()
             nursery.cancel_scope.cancel("client is gone")
 
-        with session.busy(), workspace.serves(front, message.id, client):
+        with session.presence.busy(), workspace.serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(watch)

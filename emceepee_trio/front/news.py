@@ -119,7 +119,10 @@ class Following:
 
     async def run(self, over: trio.Event) -> None:
         """Until *over*."""
-        with self.session.heard_by(self._notified), self.session.buffers.heard_by(self._logged):
+        with (
+            self.session.announcements.heard_by(self._notified),
+            self.session.buffers.heard_by(self._logged),
+        ):
             await self.news.run(over)
 
     def _notified(self, server: str, method: str, params: Params | None) -> None:

@@ -158,7 +158,7 @@ async def listen(front: Front, asked: Incoming) -> Result:
     """A stream that tells of tasks, and of nothing else."""
     news = News(front.send)
     try:
-        with front.session.wait_in(MAX_WAITERS):
+        with front.session.presence.wait_in(MAX_WAITERS):
             async with followed(front, asked, news) as honoured:
                 said = await news.listen(front.draining, asked.id, honoured)
     except LimitReached as error:

@@ -1,6 +1,7 @@
 """One client: everything it owns, in one nursery.
 
 `session` the nursery and its rooms: `calls`, `questions`, `timers`, `events`, `buffers`, `results`
-(each is `kept`) · `servers` which it has, and what of them can be found · `manager` where sessions
-begin and end, and servers come to them and leave them.
+(each is `kept`) · `announcements` what all of them say, on its way to who listens · `presence`
+whether anybody is there · `servers` which it has, and what of them can be found · `manager` where
+sessions begin and end, and servers come to them and leave them.
 """

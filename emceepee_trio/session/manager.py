@@ -128,7 +128,7 @@ class SessionManager:
             raise LimitReached(
                 f"{limit} sessions are open and busy (limits.sessions); end one, or come back later"
             )
-        self.end(min(idle, key=lambda session: session.idle_since), "made room")
+        self.end(min(idle, key=lambda session: session.presence.idle_since), "made room")
 
     async def _end_when_idle(self, session: Session) -> None:
         """Sleep to the earliest possible end, look again, and end it there.
@@ -137,13 +137,13 @@ class SessionManager:
         """
         idle = self.config.limits.session_idle_ms / 1000
         while True:
-            patience = idle if session.used else min(idle, UNUSED_SESSION_MS / 1000)
-            await trio.sleep_until(session.idle_since + patience)
+            patience = idle if session.presence.used else min(idle, UNUSED_SESSION_MS / 1000)
+            await trio.sleep_until(session.presence.idle_since + patience)
             if session.has_work:
-                session.touch()
-            elif session.used and patience < idle:
+                session.presence.touch()
+            elif session.presence.used and patience < idle:
                 continue
-            elif trio.current_time() >= session.idle_since + patience:
+            elif trio.current_time() >= session.presence.idle_since + patience:
                 return self.end(session, "idle")
 
     def end(self, session: Session, reason: str) -> None:
@@ -203,7 +203,7 @@ class SessionManager:
                 finally:
                     if session is not None:
                         self.end(session, "over")
-                        session.leave_backends(HURRIED)
+                        session.backends.leave(HURRIED)
                     outer.cancel_scope.deadline = trio.current_time() + LEAVING
                     if session is not None:
                         await session.results.remove()  # noqa: ASYNC102 - bounded and shielded there
@@ -243,7 +243,7 @@ class SessionManager:
         if (same := _same(session, server)) is not None:
             return await same.connection(), False
         restricted = self.registry.restricts(server.name)
-        candidate = session.new_backend(server, restricted=restricted, once=not keep_on_failure)
+        candidate = session.backends.begin(server, restricted=restricted, once=not keep_on_failure)
         try:
             client = await _first_try(candidate, keep_on_failure)
             # Others were busy meanwhile: the session may be over, the name or the last place taken.
@@ -256,19 +256,18 @@ class SessionManager:
             candidate.leave("added twice", PATIENCE)
             return await same.connection(), False
         # No checkpoint from here on: either all of it has happened or none.
-        session.drop_backend(server.name, "replaced", PATIENCE)
-        session.make_way(server.name)
-        session.backends[server.name] = candidate
+        session.backends.drop(server.name, "replaced", PATIENCE)
+        session.backends.put(candidate)
         replaced = server.name in self.registry.visible(session.principal)
         self.registry.add(session.principal, server)
         by = session.client_name
         logs.write("info", "server_added", session=session.id, server=server.name, by=by)
         for other in self.sessions(session.principal):
             if other is not session:
-                previous = other.drop_backend(server.name, "replaced", PATIENCE)
+                previous = other.backends.drop(server.name, "replaced", PATIENCE)
                 if previous is not None:
-                    other.say_removed(previous.server, session.client_name)
-                other.say_added(server, session.client_name)
+                    other.backends.say_removed(previous.server, session.client_name)
+                other.backends.say_added(server, session.client_name)
                 # Somebody wants it, and nobody knows yet whether it works there, too.
                 self._start_backend(other, server).wake()
         return client, replaced
@@ -280,7 +279,7 @@ class SessionManager:
         ours = None
         # No checkpoint until nobody has it any more: a server of that name may be added again.
         for other in self.sessions(None if shared else session.principal):
-            gone = other.remove_backend(name, session.client_name)
+            gone = other.backends.remove(name, session.client_name)
             ours = gone if other is session else ours
         if ours is not None:
             await ours.wait()
@@ -345,20 +344,20 @@ class SessionManager:
                     backend.restricted = self.registry.restricts(name)
                     continue
                 if name in wanted:
-                    session.drop_backend(name, "replaced", PATIENCE)
-                    session.say_removed(backend.server, by)
+                    session.backends.drop(name, "replaced", PATIENCE)
+                    session.backends.say_removed(backend.server, by)
                 else:
-                    session.remove_backend(name, by)
+                    session.backends.remove(name, by)
             for name, server in wanted.items():
                 if name not in session.backends:
-                    session.say_added(server, by)
+                    session.backends.say_added(server, by)
                     self._start_backend(session, server)
 
     def _start_backend(
         self, session: Session, server: Server, *, is_planned: bool = False
     ) -> Backend:
         restricted = self.registry.restricts(server.name)
-        return session.start_backend(server, restricted=restricted, is_planned=is_planned)
+        return session.backends.start(server, restricted=restricted, is_planned=is_planned)
 
 
 def _same(session: Session, server: Server) -> Backend | None:

@@ -17,31 +17,30 @@ import trio
 
 from .. import logs
 from ..backend.backend import Backend
-from ..backend.children.process import PATIENCE
 from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params, working_for
-from ..backend.private import Private
 from ..backend.shared import Shared
 from ..backend.sharing.sharing import Sharing
-from ..config import Config, Server
-from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID, MAX_SCRIPTS
+from ..config import Config
+from ..config.bounds import MAX_SCRIPTS
 from ..config.roots import Folder, as_roots
 from ..config.server import RelayTo
-from ..errors import Denied, LimitReached, ServerNotFound, SessionGone
-from ..model import events, facts
+from ..errors import Denied, ServerNotFound, SessionGone
+from ..model import facts
 from ..model.events import Happening, Json
 from ..model.facts import SessionNamed
-from ..model.text.redact import label
-from ..model.wire import timestamp
-from ..waits.firewall import Firewall, begin
+from ..waits.firewall import Firewall
 from ..waits.sweeper import Sweeper
-from .buffers import Buffers, LogEntry, NotificationEntry
+from .announcements import Announcements
+from .buffers import Buffers
 from .calls.calls import Calls
 from .calls.reissues import Reissues
 from .events import Events
 from .kept import ResultFolders
+from .presence import Presence
 from .questions.questions import Questions
 from .questions.relay import Askers
 from .results import Results
+from .servers.backends import Backends
 from .servers.index import SessionIndex
 from .servers.ledger import Ledger
 from .servers.planned import Planned
@@ -49,29 +48,7 @@ from .servers.registry import not_found
 from .servers.roots import Choice, ToldRoots, folders_of
 from .timers import Timers
 
-WORK_ENDS = (
-    events.TaskCompleted,
-    events.TaskFailed,
-    events.TaskCancelled,
-    events.TaskExpired,
-    events.ElicitationCancelled,
-    events.ElicitationExpired,
-    events.SamplingCancelled,
-    events.ElicitationAnswered,
-    events.SamplingAnswered,
-    events.SamplingExpired,
-    events.TimerExpired,
-)
-"""From here on a session may be idle. What backends say of their own accord keeps none alive."""
-
-
 T = TypeVar("T")
-
-Watcher = Callable[[str, Happening], None]
-"""Told of whatever happens, as planned or not: to which server, and what."""
-
-Heard = Callable[[str, str, Params | None], None]
-"""Told of a notification: its server, its method, its params."""
 
 
 @attrs.define(eq=False)
@@ -95,7 +72,9 @@ class Session:
     """Where it has files."""
     sharing: Sharing | None = None
     """Where it finds connections that it shares; without one, all are its own."""
-    backends: dict[str, Backend] = attrs.field(factory=dict, init=False)
+    backends: Backends = attrs.field(init=False)
+    presence: Presence = attrs.field(factory=Presence, init=False)
+    announcements: Announcements = attrs.field(init=False)
     events: Events = attrs.field(init=False)
     calls: Calls = attrs.field(init=False)
     questions: Questions = attrs.field(init=False)
@@ -117,22 +96,10 @@ class Session:
     """Held by those that run."""
     extensions: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """Of the protocol, that a client of it knows who is shown what servers say as it is."""
-    used: bool = attrs.field(default=False, init=False)
-    """Its client has done more than say hello."""
-    idle_since: float = attrs.field(factory=trio.current_time, init=False)
     untold: str = attrs.field(default="", init=False)
     """What the newest answer in which there was no place for it had to say of its call."""
-    waiters: int = attrs.field(default=0, init=False)
-    """Requests parked in await_activity or get_task_result."""
     told_roots: ToldRoots = attrs.field(init=False)
-    _running: set[Backend] = attrs.field(factory=set, init=False)
-    """Also those without a name: not yet added, or no longer."""
-    _requests: int = attrs.field(default=0, init=False)
-    _going: dict[Backend, str] = attrs.field(factory=dict, init=False)
-    """Removed, and by whom; that is still to be told."""
     _at_end: list[Callable[[], None]] = attrs.field(factory=list, init=False)
-    _listeners: set[Heard] = attrs.field(factory=set, init=False)
-    _watchers: set[Watcher] = attrs.field(factory=set, init=False)
     _ones: dict[Callable[[Session], Any], Any] = attrs.field(factory=dict, init=False)
     _tools: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     """Of tools under way."""
@@ -150,6 +117,27 @@ class Session:
             self.id,
             self.shared.journal,
         )
+        self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
+        self.announcements = Announcements(
+            self.id,
+            self.wall,
+            self.shared.journal,
+            self.events,
+            self.buffers,
+            self.planned,
+            self.presence,
+        )
+        self.backends = Backends(
+            self,
+            self.config,
+            self.shared,
+            self.outer,
+            self.planned,
+            self.new_id,
+            self.wall,
+            self.sharing,
+        )
+        self.announcements.watch(self.backends.happened)
         self.calls = Calls(
             limits,
             self.inner,
@@ -175,7 +163,6 @@ class Session:
         self.timers = Timers(
             self.inner, self.publish, self.new_id, self.wall, self.id, self.shared.journal
         )
-        self.buffers = Buffers(limits.notifications, limits.logs, limits.log_bytes)
         self.results = Results(
             self.config.results,
             self.inner,
@@ -188,108 +175,6 @@ class Session:
         self.sweeper.keepers = (self.events, self.calls.finished, self.results)
         if self.draining.is_set():
             self.events.triggers.close()
-
-    def start_backend(
-        self, server: Server, *, restricted: bool, is_planned: bool = False
-    ) -> Backend:
-        """Begin to connect, under the server's name from now on. Waits for nothing."""
-        backend = self.new_backend(server, restricted=restricted)
-        self.backends[server.name] = backend
-        if is_planned:
-            self.planned.add(server.name)
-        return backend
-
-    def new_backend(self, server: Server, *, restricted: bool, once: bool = False) -> Backend:
-        """Begin to connect, without a name yet."""
-        self.planned.discard(server.name)
-        backend = self._lease(server, restricted, once) or self._private(server, restricted, once)
-        self._running.add(backend)
-        begin(
-            self.outer,
-            self._wall("backend_crashed", server.name),
-            self._run,
-            backend,
-            name=f"backend {server.name} of {label(self.id)}",
-        )
-        return backend
-
-    def _private(self, server: Server, restricted: bool, once: bool) -> Backend:
-        return Private(
-            server,
-            self,
-            self.config,
-            self.shared,
-            self.id,
-            self.wall,
-            restricted,
-            once,
-            self.principal,
-            self.on_demand,
-        )
-
-    def _lease(self, server: Server, restricted: bool, once: bool) -> Backend | None:
-        """Of a connection that other sessions of the same principal have, too."""
-        if server.scope != "principal" or server.disabled or self.sharing is None:
-            return None
-        return self.sharing.lease(
-            server,
-            self,
-            self.config,
-            self.shared,
-            self.new_id,
-            self.wall,
-            restricted=restricted,
-            once=once,
-        )
-
-    def _wall(
-        self, event: str, server: str, failed: Callable[[str], object] | None = None
-    ) -> Firewall:
-        return Firewall(event, failed, fields={"session": self.id, "server": server})
-
-    async def _run(self, backend: Backend) -> None:
-        if self.shared.tracing is not None:
-            self.shared.tracing.apart()
-        try:
-            await backend.run()
-        finally:
-            self._running.remove(backend)
-
-    def drop_backend(self, name: str, reason: str, patience: float) -> Backend | None:
-        """Take it out of the session at once; it closes its connection in its own time."""
-        backend = self.backends.pop(name, None)
-        if backend is not None:
-            backend.leave(reason, patience)
-        return backend
-
-    def remove_backend(self, name: str, by: str) -> trio.Event | None:
-        """Take it out at once, for good; an event for when it is gone and that is told."""
-        backend = self.drop_backend(name, "removed", PATIENCE)
-        if backend is None:
-            return None
-        self._going[backend] = by
-        gone = trio.Event()
-        wall = self._wall("removal_crashed", name)
-        begin(self.outer, wall, self._say_when_gone, backend, gone)
-        return gone
-
-    async def _say_when_gone(self, backend: Backend, gone: trio.Event) -> None:
-        # In the session's own time: the request that wants it may be cancelled.
-        try:
-            await backend.ended.wait()
-            self._say_gone(backend)
-        finally:
-            gone.set()
-
-    def _say_gone(self, backend: Backend) -> None:
-        by = self._going.pop(backend, None)
-        if by is not None:
-            self.say_removed(backend.server, by)
-
-    def make_way(self, name: str) -> None:
-        """Another one of that name comes: what was removed is told before, gone or not."""
-        for backend in [going for going in self._going if going.server.name == name]:
-            self._say_gone(backend)
 
     def backend(self, name: str) -> Backend:
         """The backend of that exact name.
@@ -308,67 +193,14 @@ class Session:
             self.client_name = client
             self.shared.journal.note(SessionNamed, self.id, client)
 
-    def wait_in(self, at_most: int) -> _Waiter:
-        """A place among those who wait for something to happen."""
-        return _Waiter(self, at_most)
-
-    # What backends call: see backend.callbacks.Host. None of it raises: whoever has something to
-    # tell is in the middle of something that has to be done, told or not.
+    # What backends call: see backend.callbacks.Host.
 
     def publish(self, server: str, happening: Happening, at: str | None = None) -> bool:
         """Whether it will be told, if it is news; what cannot be is counted as lost."""
-        if isinstance(happening, WORK_ENDS):
-            self.touch()
-        for watcher in tuple(self._watchers):
-            with self._wall("event_crashed", server):
-                watcher(server, happening)
-        if (backend := self.backends.get(server)) is not None:
-            backend.lost_with.count(happening)
-        if self.planned.hides(server, happening):
-            if isinstance(happening, events.ServerConnected) and self.planned.connected(server):
-                self.events.wake(server, happening)
-            return True
-        with (wall := self._wall("event_crashed", server, lambda _: self.events.lose(1))):
-            self.events.publish(server, happening, at)
-        if isinstance(happening, events.ProcessStopped) and happening.reason is not None:
-            self.planned.add(server)  # whoever needs it again expects that it comes
-        return wall.log_id is None
+        return self.announcements.publish(server, happening, at)
 
     def notified(self, server: str, method: str, params: Params | None) -> None:
-        now = timestamp(self.wall())
-        told = events.Notification(method[:MAX_SAID], now, None, True)
-        for listener in tuple(self._listeners):
-            with self._wall("notification_crashed", server):
-                listener(server, method, params)
-        with self._wall("notification_crashed", server):
-            heard = NotificationEntry.of(server, method, params, now)
-            self.buffers.hear(heard)
-            if heard.size <= MAX_DELIVERY_BYTES:
-                told = events.Notification(method, now, params)
-        self.publish(server, told, now)
-
-    def told(self, server: str, *, definitions: int = 0, results: int = 0) -> None:
-        """Its client's model reads so many bytes of that server."""
-        self.ledger.add(server, definitions=definitions, results=results)
-        self.shared.journal.note(facts.Tallied, self.id, server, definitions, results)
-
-    @contextmanager
-    def watched_by(self, watcher: Watcher) -> Generator[None]:
-        """Show it everything that happens, meanwhile."""
-        self._watchers.add(watcher)
-        try:
-            yield
-        finally:
-            self._watchers.discard(watcher)
-
-    @contextmanager
-    def heard_by(self, listener: Heard) -> Generator[None]:
-        """Show it every notification as it comes, meanwhile."""
-        self._listeners.add(listener)
-        try:
-            yield
-        finally:
-            self._listeners.discard(listener)
+        self.announcements.notified(server, method, params)
 
     def logged(
         self,
@@ -378,10 +210,12 @@ class Session:
         data: Json,
         logger: str | None = None,
     ) -> None:
-        now = timestamp(self.wall())
-        with self._wall("log_crashed", server):
-            self.buffers.log(LogEntry(server, source, level, logger, data, now))
-        self.shared.journal.note(facts.LineLogged, self.id, server)
+        self.announcements.logged(server, source, level, data, logger)
+
+    def told(self, server: str, *, definitions: int = 0, results: int = 0) -> None:
+        """Its client's model reads so many bytes of that server."""
+        self.ledger.add(server, definitions=definitions, results=results)
+        self.shared.journal.note(facts.Tallied, self.id, server, definitions, results)
 
     async def ask(
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
@@ -446,11 +280,6 @@ class Session:
         for backend in self.backends.values():
             backend.roots_changed()
 
-    def leave_backends(self, patience: float) -> None:
-        self.backends.clear()
-        for backend in self._running:
-            backend.leave("session ended", patience)
-
     def one(self, kind: Callable[[Session], T]) -> T:
         """What others have of it, for as long as it lasts: made of it by *kind*, once."""
         if kind not in self._ones:
@@ -480,24 +309,11 @@ class Session:
         if scope.cancelled_caught:
             self.check_open()
 
-    @contextmanager
-    def busy(self) -> Generator[None]:
-        """A request is under way, or a stream has a reader."""
-        self._requests += 1
-        try:
-            yield
-        finally:
-            self._requests -= 1
-            self.touch()
-
-    def touch(self) -> None:
-        self.idle_since = trio.current_time()
-
     @property
     def has_work(self) -> bool:
         """Something is under way that somebody may come back for."""
         return bool(
-            self._requests
+            self.presence.requests
             or self.calls.has_unsettled
             or self.questions.has_open
             or self.timers.has_active
@@ -516,31 +332,3 @@ class Session:
         while self._at_end:
             with Firewall("end_crashed", fields={"session": self.id}):
                 self._at_end.pop()()
-
-    def say_added(self, server: Server, by: str) -> None:
-        self.make_way(server.name)
-        self.publish(server.name, events.ServerAdded(server.name, server.target, by))
-        logs.write("info", "server_added", session=self.id, server=server.name, by=by)
-
-    def say_removed(self, server: Server, by: str) -> None:
-        self.publish(server.name, events.ServerRemoved(server.name, server.target, by))
-        logs.write("info", "server_removed", session=self.id, server=server.name, by=by)
-
-
-@attrs.define(eq=False)
-class _Waiter:
-    """Counts a request that waits, for as long as it does."""
-
-    _session: Session
-    _at_most: int
-
-    def __enter__(self) -> None:
-        if self._session.waiters >= self._at_most:
-            raise LimitReached(
-                f"{self._at_most} requests of this session wait for activity or results already; "
-                "one await_activity is enough for everything"
-            )
-        self._session.waiters += 1
-
-    def __exit__(self, *exc: object) -> None:
-        self._session.waiters -= 1

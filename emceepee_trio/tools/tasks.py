@@ -103,7 +103,7 @@ async def get_task_result(request: Request, asked: GetTaskResult) -> Reply:
     if asked.timeout_ms is not None:
         wait_ms = min(wait_ms, asked.timeout_ms)
     if not call.slot.is_settled:
-        with session.wait_in(MAX_WAITERS):
+        with session.presence.wait_in(MAX_WAITERS):
             if request.on_progress is not None:
                 call.listeners.append(request.on_progress)
             try:

@@ -210,7 +210,7 @@ def test_a_request_in_the_idle_tick_of_its_session() -> None:
             client = await world.joined()
             await client.call("list_timers")
             session = client.own.session
-            await trio.sleep_until(session.idle_since + MOMENT - 1)
+            await trio.sleep_until(session.presence.idle_since + MOMENT - 1)
             exchange = client.tool("list_timers")
             await hop(order % 9)
             mock_clock().jump(1)

@@ -225,7 +225,7 @@ async def test_who_closes_a_wait_leaves_its_events_to_the_next(autojump_clock: M
             waiting.drop()
             session.notified("files", "notifications/vendor", {"n": 1})
             await wait_all_tasks_blocked()
-            assert session.waiters == 0
+            assert session.presence.waiters == 0
             found = await client.modern_call("await_activity", timeout_ms=0)
             assert len(found["events"]) == 1
 

@@ -71,8 +71,8 @@ class Deliveries(TrioMachine):
         self.client = self.do(partial(self.mcp.joined, version))
         self.memory = Memory()
         session = self.client.own.session
-        session.used = True
-        session.backends["memory"] = cast(Backend, self.memory)
+        session.presence.used = True
+        session.backends._named["memory"] = cast(Backend, self.memory)
 
     # -- what can be chosen
 
@@ -298,7 +298,7 @@ class Deliveries(TrioMachine):
     @invariant()
     def nobody_waits_while_there_is_something_to_tell(self) -> None:
         session = self.client.own.session
-        assert not (session.events.has_pending and session.waiters)
+        assert not (session.events.has_pending and session.presence.waiters)
 
 
 TestDeliveries = Deliveries.TestCase

@@ -20,7 +20,7 @@ def test_the_outcome_of_a_call_is_not_lost_with_a_request_that_is_given_up(succe
     async def race(order: int) -> str:
         async with open_world() as mcp:
             client, memory = await mcp.joined(), Memory()
-            client.own.session.backends["memory"] = cast(Backend, memory)
+            client.own.session.backends._named["memory"] = cast(Backend, memory)
             arguments = {"server": "memory", "tool": "t", "args": {"key": "k"}}
             params = {"name": "execute_tool", "arguments": arguments}
             asked = client.request("tools/call", 77, **params)

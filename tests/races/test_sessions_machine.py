@@ -70,8 +70,8 @@ class Sessions(TrioMachine):
 
         async def opener() -> None:
             session = await self.manager.ensure(name, "ada", ends_when_idle=True)
-            with session.busy():
-                session.used = True
+            with session.presence.busy():
+                session.presence.used = True
                 got.append(session)
 
         async def act() -> bool:
@@ -123,7 +123,7 @@ class Sessions(TrioMachine):
     @rule(data=st.data())
     def a_request_begins(self, data: st.DataObject) -> None:
         known = self.living[data.draw(st.sampled_from(sorted(self.living)))]
-        known.session._requests += 1
+        known.session.presence.requests += 1
         known.requests += 1
 
     @precondition(lambda self: any(known.requests for known in self.living.values()))
@@ -133,8 +133,8 @@ class Sessions(TrioMachine):
         known = self.living[data.draw(st.sampled_from(busy))]
 
         def act() -> None:
-            with known.session.busy():
-                known.session._requests -= 1
+            with known.session.presence.busy():
+                known.session.presence.requests -= 1
 
         self.do_sync(act)
         known.requests -= 1

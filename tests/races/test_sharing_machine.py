@@ -119,8 +119,8 @@ class SharedWorld(TrioMachine):
             session, ears = sharer.session, ExitStack()
             session.client_name = "client"  # which others may be told
             place = Place(sharer, secret, principal, ears)
-            ears.enter_context(session.heard_by(place.heard))
-            ears.enter_context(session.watched_by(place.hear))
+            ears.enter_context(session.announcements.heard_by(place.heard))
+            ears.enter_context(session.announcements.watched_by(place.hear))
             ears.enter_context(session.buffers.heard_by(place.hear))
             self.places.append(place)
 

@@ -39,7 +39,7 @@ async def test_a_thousand_idle_sessions_come_and_go_and_nobody_else_notices(
         others = [await world.joined() for _ in range(MANY)]
         assert await steps(client) <= 1.05 * alone + 300  # a few ticks, more or less
         assert len(world.manager.sessions()) == MANY + 1
-        assert client.own.session.waiters == 1
+        assert client.own.session.presence.waiters == 1
         happen(client, 1)
         assert told([await waiting.answer()]) == [1]
         await wait_all_tasks_blocked()

@@ -24,7 +24,7 @@ def config(**limits: int) -> Config:
 
 async def opened(manager: SessionManager, name: str = "a", *, used: bool = True) -> Session:
     session = await manager.ensure(name, "ada", ends_when_idle=True)
-    session.used = used
+    session.presence.used = used
     return session
 
 
@@ -33,7 +33,7 @@ async def test_a_session_ends_after_its_idle_time(autojump_clock: MockClock) -> 
         session = await opened(manager)
         await trio.sleep(IDLE - 1)
         assert manager.get("a") is session
-        with session.busy():
+        with session.presence.busy():
             pass
         await trio.sleep(IDLE - 1)
         assert manager.get("a") is session
@@ -53,7 +53,7 @@ async def test_a_session_that_only_said_hello_ends_sooner(autojump_clock: MockCl
         await opened(manager, "a", used=False)
         used = await opened(manager, "b", used=False)
         await trio.sleep(100)
-        used.used = True
+        used.presence.used = True
         await trio.sleep(30)
         assert manager.get("a") is None
         assert manager.get("b") is used
@@ -82,7 +82,7 @@ def question(session: Session) -> Callable[[], object]:
 
 
 def request(session: Session) -> Callable[[], object]:
-    busy = session.busy()
+    busy = session.presence.busy()
     busy.__enter__()
     return lambda: busy.__exit__(None, None, None)
 
@@ -134,7 +134,7 @@ def test_a_request_in_the_idle_tick_finds_a_session_that_lives() -> None:
             found = manager.get("a")
             if found is None:
                 return False
-            with found.busy():
+            with found.presence.busy():
                 await trio.sleep(5)
                 assert manager.get("a") is found is session
                 found.check_open()
@@ -150,7 +150,7 @@ async def test_at_the_limit_the_session_idle_longest_makes_room(autojump_clock: 
         second = await opened(manager, "second")
         await trio.sleep(1)
         third = await opened(manager, "third")
-        with first.busy():
+        with first.presence.busy():
             pass
         await opened(manager, "fourth")
         assert manager.get("second") is None
@@ -171,7 +171,7 @@ async def test_at_the_limit_nothing_makes_room_for_what_is_open_already(
 async def test_where_all_are_busy_nobody_else_gets_in(autojump_clock: MockClock) -> None:
     async with open_sessions(config(sessions=2)) as manager:
         one, other = await opened(manager, "a"), await opened(manager, "b")
-        with one.busy():
+        with one.presence.busy():
             finish = task(other)
             with pytest.raises(LimitReached, match=r"limits\.sessions"):
                 await opened(manager, "c")

@@ -69,7 +69,7 @@ async def test_servers_come_and_go() -> None:
         assert set(session.backends) == {"kept", "new"}
         await session.backends["new"].connection()
         await old.ended.wait()
-        await until(lambda: old not in session._running)
+        await until(lambda: old not in session.backends.running)
         found = told(session)
         assert sorted(found) == [
             ("server_added", "new", "config"),
@@ -158,7 +158,7 @@ async def test_a_server_that_is_being_added_gives_way_to_a_configured_one(tmp_pa
             refused.set()
 
         nursery.start_soon(add)
-        await until(lambda: session._running)
+        await until(lambda: session.backends.running)
         configured = server("a")
         manager.reload(config(configured))
         gate.touch()

@@ -77,7 +77,7 @@ async def test_another_target_replaces_the_old_one_everywhere() -> None:
         assert world.two.backends["x"].server == new
         assert told(world.two)[3:5] == ["server_removed", "server_added"]
         assert [said["wasIntentional"] for said in data(world.one, "server_disconnected")] == [True]
-        assert len(world.one._running) == len(world.two._running) == 1
+        assert len(world.one.backends.running) == len(world.two.backends.running) == 1
 
 
 async def test_a_replacement_that_fails_leaves_the_old_one() -> None:

@@ -63,22 +63,22 @@ async def test_logs_are_kept_and_wake_nobody(autojump_clock: MockClock) -> None:
 
 async def test_one_waiter_too_many_is_refused(autojump_clock: MockClock) -> None:
     async with open_session() as session:
-        with session.wait_in(2), session.wait_in(2):
+        with session.presence.wait_in(2), session.presence.wait_in(2):
             with pytest.raises(LimitReached, match="2 requests of this session wait"):
-                with session.wait_in(2):
+                with session.presence.wait_in(2):
                     raise AssertionError("was let in")
-            assert session.waiters == 2
-        with session.wait_in(2):
-            assert session.waiters == 1
-        assert session.waiters == 0
+            assert session.presence.waiters == 2
+        with session.presence.wait_in(2):
+            assert session.presence.waiters == 1
+        assert session.presence.waiters == 0
 
 
 async def test_a_waiter_that_is_cancelled_makes_room(autojump_clock: MockClock) -> None:
     async with open_session() as session:
         with trio.move_on_after(1):
-            with session.wait_in(1):
+            with session.presence.wait_in(1):
                 await trio.sleep_forever()
-        assert session.waiters == 0
+        assert session.presence.waiters == 0
 
 
 async def test_a_backend_that_asks_is_parked_until_the_client_answers(
@@ -115,10 +115,10 @@ async def test_a_dropped_backend_is_out_at_once_and_ends_in_its_own_time(
 ) -> None:
     async with open_session() as session:
         backend = session.backend("lazy")
-        assert session.drop_backend("lazy", "removed", 1) is backend
-        assert session.drop_backend("lazy", "removed", 1) is None
+        assert session.backends.drop("lazy", "removed", 1) is backend
+        assert session.backends.drop("lazy", "removed", 1) is None
         assert list(session.backends) == ["off"]
         await backend.ended.wait()
         assert session.backend("off").ended.is_set()  # it has never run
         await trio.sleep(1)
-        assert session._running == set()
+        assert session.backends.running == set()

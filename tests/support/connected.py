@@ -52,7 +52,7 @@ class World:
         sessions = self.manager.sessions()
         for session in sessions:
             assert {n: b.server for n, b in session.backends.items()} == visible
-            assert {*session.backends.values()} == session._running
+            assert {*session.backends.values()} == session.backends.running
         assert len(self.peers.open()) == len(visible) * len(sessions)
 
 

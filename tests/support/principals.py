@@ -51,4 +51,4 @@ def data(session: Session, event_type: str, name: str = "x") -> list[dict[str, A
 
 async def running(session: Session, count: int) -> None:
     """Wait until so many backends of the session run, named or not."""
-    await until(lambda: len(session._running) == count)
+    await until(lambda: len(session.backends.running) == count)

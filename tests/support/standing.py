@@ -32,7 +32,7 @@ class Standing:
 
 def private(session: Session) -> list[Private]:
     """Those of its own."""
-    return [backend for backend in session._running if isinstance(backend, Private)]
+    return [backend for backend in session.backends.running if isinstance(backend, Private)]
 
 
 def as_it_is(session: Session) -> Standing:
@@ -58,7 +58,7 @@ def as_it_is(session: Session) -> Standing:
         },
         up=Counter(
             (backend.server.name, "unwell" if backend.state is BackendState.DEGRADED else "up")
-            for backend in session._running
+            for backend in session.backends.running
             if backend.client is not None
         ),
         trying=Counter(link.server.name for link in links),
@@ -91,7 +91,7 @@ def as_it_was_noted(timeline: Timeline, kept: Mapping[str, str]) -> Standing:
 def check_standing(session: Session, timeline: Timeline) -> None:
     stands = as_it_is(session)
     assert as_it_was_noted(timeline, stands.fates) == stands
-    by_name = Counter(backend.server.name for backend in session._running)
+    by_name = Counter(backend.server.name for backend in session.backends.running)
     for row in timeline.rows.values():
         if row.kind == "call" and row.phase in UNSENT and by_name[row.server] == 1:
             (backend,) = (each for each in private(session) if each.server.name == row.server)

@@ -320,4 +320,4 @@ class Steps(TrioMachine):
         assert not self.hosts_of(place)
         assert not place.session.inner.child_tasks
         assert not place.session.outer.child_tasks
-        assert place.session.waiters == 0
+        assert place.session.presence.waiters == 0

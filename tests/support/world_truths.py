@@ -46,7 +46,7 @@ class Truths(Acts):
         assert sorted(up for up in replay.up.values() if up[0] in replay.sessions) == sorted(
             (session.id, backend.server.name)
             for session in sessions
-            for backend in session._running
+            for backend in session.backends.running
             if backend.client is not None
         )
 
@@ -115,7 +115,7 @@ class Truths(Acts):
             active = [timer for timer in place.life.timers if timer.status == "active"]
             assert len(session.timers.list(include_inactive=False)) == len(active)
             held = [held for held in place.held if held.what in {"await", "fetch"}]
-            assert session.waiters == len(held)
+            assert session.presence.waiters == len(held)
             for call in place.life.calls:
                 kept = call.task_id is not None and self.now < call.over_at + KEPT
                 listed = call.key in {task.args["key"] for task in calls.tasks()}

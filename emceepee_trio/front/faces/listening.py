@@ -63,8 +63,8 @@ async def listen(
             news.tell(method, notice_for(params, asked.id), asked.id)
 
     async with AsyncExitStack() as stack:
-        stack.enter_context(front.session.wait_in(MAX_WAITERS))
-        stack.enter_context(front.session.heard_by(heard))
+        stack.enter_context(front.session.presence.wait_in(MAX_WAITERS))
+        stack.enter_context(front.session.announcements.heard_by(heard))
         for uri in _to_follow(wanted, promised):
             try:
                 await stack.enter_async_context(followed(asked.entry.request, backend, uri))

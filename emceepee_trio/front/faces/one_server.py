@@ -81,7 +81,7 @@ class OneServer:
             return None
         if asked.method in (HANDSHAKE_ONLY if asked.is_modern else MODERN_ONLY):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=asked.method)
-        front.session.used = True
+        front.session.presence.used = True
         if asked.is_modern:
             front.session.extensions = extensions_of(front.capabilities_of(asked))
         exchange = Forwarded(front, asked, self._backend(front.session))

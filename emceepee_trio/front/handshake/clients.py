@@ -221,7 +221,7 @@ class HandshakeConnection:
     ) -> ServerMessageMetadata:
         """A request is about to be under way."""
         key = coerce_request_id(request_id)
-        under_way = self.front.session.busy()
+        under_way = self.front.session.presence.busy()
         under_way.__enter__()
         self._exchanges[key] = Exchange(request_id, stream, waiting, under_way)
         waiting.add(key)

@@ -1,6 +1,7 @@
 """Which servers there are, for whom, and how far they may go.
 
-`registry` shared by all sessions, while connections never are · `planned` those that a session had
-from its beginning · `roots` which folders each is told to keep to · `spawning` which programs
-clients may have started.
+`registry` shared by all sessions, while connections never are · `backends` those of one session ·
+`planned` those that it had from its beginning · `index` what can be found of them · `ledger` what
+its client has been told of each · `roots` which folders each is told to keep to · `spawning` which
+programs clients may have started.
 """

@@ -88,7 +88,7 @@ async def _are_done(
             nursery.cancel_scope.cancel("the server is lost")
 
         nursery.start_soon(until_over)
-        with session.heard_by(heard):
+        with session.announcements.heard_by(heard):
             for page in pages:
                 try:
                     answer = await session.ask(server, "elicitation", page, abandoned)

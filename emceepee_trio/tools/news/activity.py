@@ -41,7 +41,7 @@ async def await_activity(request: Request, asked: AwaitActivity) -> Reply:
     feed = session.events.triggers
     cursor = feed.last
     if not session.events.has_news(since):
-        with session.wait_in(MAX_WAITERS), trio.move_on_after(wait_ms / 1000):
+        with session.presence.wait_in(MAX_WAITERS), trio.move_on_after(wait_ms / 1000):
             await session.events.wait_news(since, cursor)
         session.check_open()
         if session.draining.is_set() and not session.events.has_news(since):

@@ -41,7 +41,7 @@ class Standing:
 
     def add(self, session: Session) -> None:
         self.sessions += 1
-        self.waiters += session.waiters
+        self.waiters += session.presence.waiters
         for call in session.calls.unsettled():
             asks = "question" if call.needs_answers else call.waiting_on
             self.calls[asks] += 1

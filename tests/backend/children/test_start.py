@@ -106,7 +106,7 @@ async def test_who_hangs_keeps_nobody_from_starting(
             session = await sessions.ensure("a", "p")
             await until(lambda: session.backend("hanging").process is not None)
             other = server_from_arguments({"name": "raw", **raw()})
-            await session.start_backend(other, restricted=False).connection()
+            await session.backends.start(other, restricted=False).connection()
             assert session.backend("hanging").starting is not None
             assert session.backend("hanging").last_error is None  # it is at its first try
 

@@ -145,7 +145,7 @@ async def test_waits_end_when_their_client_joins_again_and_events_are_given_back
             told.append(json.dumps((await resumed.complete()).messages))
         told.append(json.dumps(await client.call("await_activity", timeout_ms=0)))
         assert sum(text.count("notifications/vendor") for text in told) == 1
-        assert session.waiters == 0
+        assert session.presence.waiters == 0
 
 
 async def test_calls_in_flight_become_tasks_at_once(tmp_path: Path) -> None:

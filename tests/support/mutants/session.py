@@ -447,14 +447,14 @@ SESSION = (
     mutant(
         "a session ends as idle while a request is open",
         "session/session.py",
-        "            self._requests\n            or self.calls.has_unsettled\n",
+        "            self.presence.requests\n            or self.calls.has_unsettled\n",
         "            self.calls.has_unsettled\n",
         "session/test_idle.py::test_work_keeps_a_session_and_idleness_counts_from_its_end",
     ),
     mutant(
         "the idle time is a deadline: whoever comes meanwhile is killed with the session",
         "session/manager.py",
-        "            elif trio.current_time() >= session.idle_since + patience:\n",
+        "            elif trio.current_time() >= session.presence.idle_since + patience:\n",
         "            else:\n",
         "session/test_idle.py::test_a_session_ends_after_its_idle_time",
     ),
@@ -468,15 +468,15 @@ SESSION = (
     mutant(
         "connections are cut at the end of their session, and not told to leave",
         "session/manager.py",
-        "                        session.leave_backends(HURRIED)\n",
+        "                        session.backends.leave(HURRIED)\n",
         "",
         "session/test_manager.py::test_what_a_session_runs_ends_with_it",
     ),
     mutant(
         "sessions share their connections",
-        "session/session.py",
-        "    backends: dict[str, Backend] = attrs.field(factory=dict, init=False)\n",
-        "    backends: dict[str, Backend] = attrs.field(default={}, init=False)\n",
+        "session/servers/backends.py",
+        "    _named: dict[str, Backend] = attrs.field(factory=dict, init=False)\n",
+        "    _named: dict[str, Backend] = attrs.field(default={}, init=False)\n",
         "session/test_manager.py::test_sessions_share_nothing",
     ),
     mutant(
@@ -489,9 +489,9 @@ SESSION = (
     # Servers
     mutant(
         "a removal is told after another one of that name has come",
-        "session/session.py",
-        "        self.make_way(server.name)\n        self.publish",
-        "        self.publish",
+        "session/servers/backends.py",
+        "        self.make_way(server.name)\n        self.host.publish",
+        "        self.host.publish",
         "session/test_server_rivals.py::test_a_server_that_is_added_and",
     ),
     mutant(

@@ -112,7 +112,7 @@ WATCHING = (
     ),
     mutant(
         "a connection is part of the request that it was added by, for ever",
-        "session/session.py",
+        "session/servers/backends.py",
         "            self.shared.tracing.apart()\n",
         "            pass\n",
         "telemetry/test_traces.py::test_what_a_connection_does_of_its_own_accord_is_part_of_no_request",

@@ -34,7 +34,7 @@ async def listen(front: Front, asked: Incoming, look: Look) -> Result:
     changes = Changes(session, news, look, readings, frozenset(lists.values()), asked.id)
     honoured: Result = dict.fromkeys(lists, True)
     async with AsyncExitStack() as stack:
-        stack.enter_context(session.wait_in(MAX_WAITERS))
+        stack.enter_context(session.presence.wait_in(MAX_WAITERS))
         uris = []
         for native in _to_follow(wanted):
             try:

@@ -87,7 +87,10 @@ class Changes:
             # Also of what has changed since they were read, whoever was told of that.
             for method, digest in self.readings.digests.items():
                 self.begin(method, digest)
-            with self.session.heard_by(self._heard), self.session.watched_by(self._happened):
+            with (
+                self.session.announcements.heard_by(self._heard),
+                self.session.announcements.watched_by(self._happened),
+            ):
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self.news.run, over)
                     nursery.start_soon(self._tell)

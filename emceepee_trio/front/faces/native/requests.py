@@ -61,7 +61,7 @@ class NativeRequest:
         is_asked = asked.method in ("resources/read", "prompts/get")
         do = partial(continued, front, asked, one) if is_asked else partial(one, request)
         request.answer_ms = front.client.answer_ms(front.session.config.limits)
-        front.session.used = True
+        front.session.presence.used = True
         try:
             with front.session.while_open():
                 if (token := asked.progress_token) is None:

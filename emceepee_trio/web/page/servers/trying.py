@@ -66,7 +66,7 @@ class Desk:
 
     async def tools(self, name: str) -> tuple[Session, Entries]:
         session, backend = await self.backend(name)
-        with session.busy():
+        with session.presence.busy():
             if (remembered := backend.remembered("tools")) is not None:
                 return session, remembered.entries
             return session, await entries_of(Request(session, self.pages.manager), backend, "tools")
