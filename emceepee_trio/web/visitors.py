@@ -113,6 +113,14 @@ def is_own_origin(scope: Scope) -> bool:
     return (origin.host, origin.port) == (host.host, port)
 
 
+def is_opened_by_hand(scope: Scope) -> bool:
+    """Whether the browser says that its user has gone there, and no page has led him."""
+    given = _headers(scope)
+    said = given.get(b"sec-fetch-site"), given.get(b"sec-fetch-mode")
+    is_seen = b"sec-purpose" not in given and b"purpose" not in given  # else it is fetched ahead
+    return scope["method"] == "GET" and said == (b"none", b"navigate") and is_seen
+
+
 def _is_own_wish(scope: Scope) -> bool:
     """Whether no browser says that a page of somebody else has asked, but for a link."""
     given = _headers(scope)

@@ -81,7 +81,7 @@ def window(browser: Browser, **options: Any) -> Iterator[Window]:
         yield opened
     finally:
         context.close()
-    assert opened.complaints == []
+    assert opened.complaints == [], opened.complaints
 
 
 SERIOUS = ("serious", "critical")

@@ -1,11 +1,16 @@
-"""Logging in and out: by a link that works once, or by a form that takes the token."""
+"""Logging in and out: by a link that works once, or by a form that takes the token.
+
+Where a browser does not say that its user has opened the link himself, by `emceepee open` or in
+the line of the address, it takes a click: no page of anybody's logs in whoever looks at it, and
+nobody uses a link up who only looks where it leads.
+"""
 
 from __future__ import annotations
 
 from quart import Response, request
 
 from ..logins import LASTS, LINK_LASTS, Holder
-from ..visitors import LOGIN, cookie_name
+from ..visitors import LOGIN, cookie_name, is_opened_by_hand
 from .common.pages import CSRF, NEXT, Data, Pages
 from .common.requests import API, json_response, scope, to, visit
 
@@ -16,6 +21,11 @@ def add_to(pages: Pages) -> None:
         key = request.args.get("key")
         if key is None:
             return await pages.html(200, "login.html", _form())
+        if not is_opened_by_hand(scope()):
+            return await pages.html(200, "enter.html", {"key": key})
+        return await enter(key)
+
+    async def enter(key: str) -> Response:
         holder = visit().logins.open_link(key)
         if holder is None:
             said = "This link has been used, or is too old. `emceepee open` makes another one."
@@ -26,6 +36,8 @@ def add_to(pages: Pages) -> None:
     @pages.blueprint.post(LOGIN)
     async def log_in() -> Response:
         form = await request.form
+        if (key := form.get("key")) is not None:
+            return await enter(key)
         token, tokens = form.get("token", "").strip(), visit().tokens
         principal = None if tokens is None else tokens.holder(token)
         if tokens is None or principal is None:

@@ -20,6 +20,13 @@ PAGE = (
         ACCESS + "test_a_link_logs_in_one_browser_once",
     ),
     mutant(
+        "a link on a page of somebody else logs in whoever looks at it",
+        "web/visitors.py",
+        'said == (b"none", b"navigate") and is_seen',
+        'said != (b"none", b"cors") and is_seen',
+        ACCESS + "test_a_link_that_somebody_else_leads_to_takes_a_click",
+    ),
+    mutant(
         "who has logged in stays so when his token is none any more",
         "web/logins.py",
         "        if not is_known or now",

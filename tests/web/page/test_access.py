@@ -9,6 +9,7 @@ import pytest
 from emceepee_trio.web import logins
 from emceepee_trio.web.logins import Holder, Logins
 from emceepee_trio.web.security import Tokens
+from emceepee_trio.web.visitors import is_opened_by_hand
 from page_world import HTML, JSON, TOKENS, csrf_of, open_page
 
 
@@ -95,19 +96,50 @@ async def test_cookies_of_other_programs_on_this_machine_close_nothing(other: st
         assert (await browser.get("/api/now", JSON)).status == 401
 
 
+BY_HAND = f"{HTML}\nSec-Fetch-Site: none\nSec-Fetch-Mode: navigate"
+
+
 async def test_a_link_logs_in_one_browser_once() -> None:
     async with open_page() as world:
         path = await world.link()
         browser = world.browser()
-        entered = await browser.get(path)
+        entered = await browser.get(path, BY_HAND)
         assert entered.status == 200
         # No redirect, with which a cookie that is strict would not be sent.
         assert '<meta http-equiv="refresh" content="0;url=/">' in entered.body.decode()
         assert "Log out" in await browser.page("/")
         other = world.browser()
-        again = await other.get(path)
+        again = await other.get(path, BY_HAND)
         assert (again.status, other.cookie) == (403, "")
         assert "emceepee open" in again.body.decode()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        HTML,
+        f"{HTML}\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate",
+        f"{HTML}\nSec-Fetch-Site: same-site\nSec-Fetch-Mode: no-cors",
+        f"{HTML}\nSec-Fetch-Site: none\nSec-Fetch-Mode: no-cors",
+        f"{BY_HAND}\nSec-Purpose: prefetch",
+        f"{BY_HAND}\nPurpose: preview",
+    ],
+)
+async def test_a_link_that_somebody_else_leads_to_takes_a_click(more: str) -> None:
+    """A picture of theirs, a link of theirs, or a program that looks where it leads."""
+    async with open_page() as world:
+        path, browser = await world.link(), world.browser()
+        key = path.partition("key=")[2]
+        asked = await browser.get(path, more)
+        assert (asked.status, browser.cookie) == (200, "")
+        csrf = csrf_of(asked)
+        foreign = await browser.post("/login", origin="http://evil.example", csrf=csrf, key=key)
+        assert (foreign.status, browser.cookie) == (403, "")
+        assert (await browser.post("/login", csrf=csrf, key=key)).status == 200
+        assert "Log out" in await browser.page("/")
+        again = await world.browser().post("/login", csrf=csrf, key=key)
+        assert again.status == 403
+        assert b"has been used" in again.body
 
 
 async def test_who_logs_out_is_out() -> None:
@@ -215,6 +247,12 @@ async def test_below_a_path_of_another_program_all_leads_there() -> None:
         assert all(link.startswith(("/here/", "#")) for link in links)
         (style,) = [link for link in links if link.endswith("/page.css")]
         assert (await browser.get(style)).status == 200
+
+
+def test_who_asks_for_the_head_of_a_link_does_not_use_it_up() -> None:
+    headers = [(b"sec-fetch-site", b"none"), (b"sec-fetch-mode", b"navigate")]
+    assert is_opened_by_hand({"method": "GET", "headers": headers})
+    assert not is_opened_by_hand({"method": "HEAD", "headers": headers})
 
 
 def test_links_and_logins_are_bounded_and_end() -> None:

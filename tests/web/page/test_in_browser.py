@@ -129,6 +129,17 @@ def test_one_hears_that_somebody_else_was_first(here: Here) -> None:
         expect(page.get_by_role("alert")).to_contain_text("no longer open: declined")
 
 
+def test_a_link_on_a_page_of_somebody_else_takes_a_click(here: Here) -> None:
+    with window(here.browser) as person:
+        page = person.open("about:blank")
+        url = link(f"{here.url}/mcp", TOKEN)
+        page.set_content(f'<a href="{url}">Look at this</a>')
+        page.get_by_role("link", name="Look at this").click()
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(f"{here.url}/")
+        expect(page.get_by_role("heading", name="Now")).to_be_visible()
+
+
 def test_it_works_without_scripts(here: Here) -> None:
     with here.client() as client, window(here.browser, java_script_enabled=False) as person:
         task = client.begin("raw", "ask", params=YES_OR_NO)
