@@ -25,7 +25,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def browser() -> OpenerDirector:
     opener = build_opener(HTTPCookieProcessor(CookieJar()))
-    opener.addheaders = [("Accept", "text/html")]
+    # As browsers do that are told by a program, or by hand, where to go.
+    by_hand = [("Sec-Fetch-Site", "none"), ("Sec-Fetch-Mode", "navigate")]
+    opener.addheaders = [("Accept", "text/html"), *by_hand]
     return opener
 
 
