@@ -16,7 +16,8 @@ from ..config import OUR_NAME, Config, default_path
 from ..sources import Sources
 from ..web.token_file import VARIABLE
 from .common import output
-from .common.configuration import keep_imported, read_config
+from .common.configuration import read_config
+from .common.interpreter import settle
 from .common.options import (
     HOST,
     PORT,
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         sources.patience = 0
         return Settings(config, credentials, options.config)
 
-    keep_imported()
+    settle()
     try:
         raise_limit()
         state = state_to_keep(options.state_dir)

@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     from .. import logs
-    from .common.configuration import keep_imported, read_config
+    from .common.configuration import read_config
+    from .common.interpreter import settle
 
     logs.configure(options.log_format, options.log_level, alone=True)
     config = read_config(options)
@@ -68,7 +69,7 @@ def _serve(options: argparse.Namespace) -> int:
     from ..front.pipes.stdio import CannotServe, serve_stdio
     from ..web.token_file import state_to_keep
 
-    keep_imported()
+    settle()
     raise_limit()
     try:
         state, view = state_to_keep(options.state_dir), options.view or VIEWS[0]

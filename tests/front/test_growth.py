@@ -5,8 +5,11 @@ Counted, not timed: see `effort.py`, which does not see what C does in one call.
 
 from __future__ import annotations
 
+import gc
+import secrets
 from collections.abc import Callable
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -111,3 +114,28 @@ async def test_a_request_costs_the_same_whatever_is_kept(mock_clock: MockClock) 
             mock_clock.autojump_threshold = 0  # the end may take its time
     dearer = {name: (few, many) for name, (few, many) in costs.items() if many > 1.05 * few + TICKS}
     assert dearer == {}
+
+
+def kept_with(marker: str) -> int:
+    """How many lists begin with that."""
+    objects = [each for each in gc.get_objects() if type(each) is list]
+    return sum(1 for each in objects if each and each[0] == marker)
+
+
+@pytest.mark.parametrize("tool", ["add_server", "no such tool", "execute_tool"])
+async def test_what_a_refused_call_asked_is_no_garbage(tool: str) -> None:
+    """Who has to free it otherwise is a collection, for which all sessions wait."""
+    async with open_world(Config()) as world:
+        client = await world.joined()
+        gc.collect()
+        gc.disable()
+        try:
+            asked = {"name": "x", "args": [secrets.token_hex(8)], "server": "nobody", "tool": "t"}
+            answer = await client.request(
+                "tools/call", name=tool, arguments={**asked, "allowed_tools": 5}
+            ).answer()
+            assert "error" in answer or answer["result"]["isError"], answer
+            await wait_all_tasks_blocked()
+            assert kept_with(asked.pop("args")[0]) == 0  # the one here has been taken out
+        finally:
+            gc.enable()

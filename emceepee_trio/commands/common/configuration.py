@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Collection
 
@@ -12,14 +11,6 @@ import attrs
 from ... import logs
 from ...config import Config, Loaded, Server, default_path, load, load_default
 from ...sources import Sources
-
-
-def keep_imported() -> None:
-    """What is there before anything runs stays until the end, so garbage is not looked for in it.
-
-    Everybody waits for a collection, and with all that is imported one takes a tenth of a second.
-    """
-    gc.freeze()
 
 
 def demo_server() -> Server:

@@ -334,7 +334,7 @@ class Forwarded:
             # Whoever fetches it as a task's has it as anybody of that era has it.
             return self._told(await self._asked(exchange))
         except MCPError as error:
-            call.refusal = error
+            call.refusal = error.with_traceback(None)  # which leads to all that was asked
             raise as_tool_error(error, self.backend.server.name, "tools/call") from None
 
     async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:

@@ -128,7 +128,9 @@ async def run_tool(
             request.on_progress = progress.heard
             return await progress.report_while(partial(continued, front, asked, work))
     except ToolError as error:
-        failure = error
+        # Its traceback leads to this frame, and that to all that was asked: nobody would free them
+        # before the garbage is collected, while all wait.
+        failure = error.with_traceback(None)
     else:
         raise front.bug(wall)
     return await shown_error(request, failure)

@@ -1,19 +1,25 @@
-"""JSON that is written in steps, because it is long. It says what :func:`.wire.dumps` says."""
+"""JSON that is written in steps, because it is long, or weighed.
+
+It says what :func:`.wire.dumps` says, and :func:`.weight.weigh`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 from ..wire import dumps
 from .intake import Steps
+from .weight import weigh
 
 VALUES = 2000
 """Values that are written in one step, if there are no strings."""
 CHARACTERS = 64 * 1024
 """Characters of strings that are, if there is but one."""
+FEW = 500
+"""Values that are weighed in one step, unless they are long themselves."""
 
 
 def weight(value: Any) -> int:
@@ -35,6 +41,27 @@ def weight(value: Any) -> int:
 def is_long(value: Any) -> bool:
     """Whether it is more than one step writes."""
     return weight(value) > CHARACTERS
+
+
+def weighed(value: Any) -> Steps[int]:
+    """What it weighs."""
+    if type(value) is str or not is_long(value):
+        return weigh(value)
+    yield
+    is_object = type(value) is dict
+    rest = iter(value.items() if is_object else value)
+    found = empty = weigh({} if is_object else [])
+    while few := list(islice(rest, FEW)):
+        some = dict(few) if is_object else few
+        if not is_long(some):
+            found += weigh(some) - empty
+        else:
+            if is_object:
+                found += sum(weigh(key) for key, _ in few)
+            for each in few:
+                found += yield from weighed(each[1] if is_object else each)
+        yield
+    return found
 
 
 def spell(value: Any) -> Steps[str]:

@@ -26,9 +26,10 @@ from ...journal import Journal
 from ...model import events, facts
 from ...model.events import Happening
 from ...model.facts import Closing
-from ...model.json.weight import weigh
+from ...model.json.spelling import weighed
 from ...model.states import ELICITATION, SAMPLING, QuestionState, step
 from ...model.wire import timestamp
+from ...waits.slices import in_slices
 from .question import Kind, Question
 
 TABLES = {"elicitation": ELICITATION, "sampling": SAMPLING}
@@ -73,12 +74,13 @@ class Questions:
         Raises:
             MCPError: cancelled by the client, expired, or one question too many.
         """
+        size, room = await in_slices(weighed(params)), self.limits.questions_bytes
+        # No checkpoint from here until it is open.
         if len(self._open) >= self.limits.questions:
             raise MCPError(
                 code=INTERNAL_ERROR,
                 message=f"{self.limits.questions} questions are open in this session already",
             )
-        size, room = weigh(params), self.limits.questions_bytes
         if self._bytes + size > room:
             raise MCPError(
                 code=INTERNAL_ERROR,

@@ -16,6 +16,7 @@ from functools import partial
 import attrs
 import regex
 
+from ...backend.connections.turns import Turns
 from ...errors import InvalidArguments
 from ...session.session import Session
 from ...waits.matching import in_thread
@@ -62,7 +63,13 @@ class Search:
             InvalidArguments: it takes too long.
         """
         if self.is_quick:
-            return [self.pattern.search(name[:NAME]) is not None for name in names]
+            found: list[bool] = []
+            async with Turns() as turns:
+                for name in names:
+                    if turns.is_over:
+                        await turns.next()
+                    found.append(self.pattern.search(name[:NAME]) is not None)
+            return found
         async with session.matching:
             return await in_thread(partial(self._search, names))
 

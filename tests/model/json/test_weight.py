@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cpu_time import cpu_time
+from emceepee_trio.model.json.spelling import weighed
 from emceepee_trio.model.json.weight import beginning, cut, weigh
 from strategies import json_values
 
@@ -26,6 +28,28 @@ def test_a_beginning_is_that_of_the_whole(value: Any, length: int) -> None:
 def test_a_value_weighs_about_what_it_is_long(value: Any) -> None:
     length = len(written(value).encode("utf-8", "surrogatepass"))
     assert length / 8 < weigh(value) <= 5 * length + 10
+
+
+@pytest.mark.parametrize(
+    ("value", "steps"),
+    [
+        ([], 0),
+        ("x" * 10**6, 0),
+        ([{}] * 30_000, 60),
+        ({str(n): {"type": "string"} for n in range(30_000)}, 60),
+        ({"a": ["x" * 10**5, {"b": list(range(10**5))}], "c": None}, 200),
+    ],
+)
+def test_what_is_long_weighs_the_same_in_steps(value: Any, steps: int) -> None:
+    taken, weight = list[None](), 0
+
+    def weighing() -> Generator[None, None, None]:
+        nonlocal weight
+        weight = yield from weighed(value)
+
+    taken += weighing()
+    assert weight == weigh(value)
+    assert len(taken) >= steps
 
 
 @pytest.mark.parametrize(

@@ -246,10 +246,31 @@ SESSION = (
     ),
     mutant(
         "everybody waits until garbage was looked for in all that was imported",
-        "commands/common/configuration.py",
+        "commands/common/interpreter.py",
         "    gc.freeze()\n",
         "    pass\n",
-        "commands/common/test_configuration.py",
+        "commands/common/test_interpreter.py",
+    ),
+    mutant(
+        "a few long messages have everybody's garbage looked for",
+        "commands/common/interpreter.py",
+        "    gc.set_threshold(young, middle, FULL)\n",
+        "",
+        "commands/common/test_interpreter.py",
+    ),
+    mutant(
+        "what a refused call asked is freed by a collection only",
+        "front/faces/ours.py",
+        "        failure = error.with_traceback(None)\n",
+        "        failure = error\n",
+        "front/test_growth.py::test_what_a_refused_call_asked_is_no_garbage",
+    ),
+    mutant(
+        "a long question is weighed in one step",
+        "model/json/spelling.py",
+        "    if type(value) is str or not is_long(value):\n        return weigh(value)\n",
+        "    if True:\n        return weigh(value)\n",
+        "model/json/test_weight.py",
     ),
     # The log
     mutant(

@@ -58,7 +58,7 @@ async def _owner(request: Request, native: str, name: List) -> tuple[str, str] |
         try:
             listed = await list_of(request, backend, name)
         except ToolError as error:
-            failure = error
+            failure = error.with_traceback(None)  # which leads here again
         else:
             if (found := await _among(backend, listed.of_server, native, most)) is not None:
                 return found
