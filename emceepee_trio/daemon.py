@@ -31,8 +31,10 @@ from .serving.binds import Bind, Bound, listening
 from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
 from .telemetry.export import open_telemetry
+from .waits.firewall import begin_lasting
 from .waits.watchdog import slow_steps
 from .web.app import App, pages
+from .web.costs.savings import Savings
 from .web.metrics.scrape import Metrics
 from .web.security import Security
 from .web.token_file import BadToken
@@ -160,7 +162,10 @@ async def open_daemon(
             quart = pages(manager, said, is_ready, metrics, reading)
             app = App(_security(settings, sockets), endpoint, quart)
             with metrics.reading():
-                yield Daemon(manager, endpoint, app, sockets)
+                async with trio.open_nursery() as beside:
+                    begin_lasting(beside, "savings_crashed", Savings(manager).tell)
+                    yield Daemon(manager, endpoint, app, sockets)
+                    beside.cancel_scope.cancel("stopped")
 
 
 async def run(

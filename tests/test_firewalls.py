@@ -27,7 +27,7 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front import lists, log_messages, progress
 from emceepee_trio.front.faces import ours
 from emceepee_trio.front.handshake import clients, streams
-from emceepee_trio.session import announcements, buffers, events, session, timers
+from emceepee_trio.session import buffers, events, session, timers
 from emceepee_trio.session.calls import calls
 from emceepee_trio.session.questions import questions
 from emceepee_trio.session.servers import backends
@@ -454,7 +454,7 @@ PLANTS = [
     Plant(client.Client, "check", its_health, "health_crashed"),
     Plant(callbacks.Callbacks, "_heard", a_notification, "notification_crashed"),
     Plant(buffers.Buffers, "hear", a_notification, "notification_crashed"),
-    Plant(announcements, "LogEntry", a_log_line, "log_crashed"),
+    Plant(buffers.Buffers, "log", a_log_line, "log_crashed"),
     Plant(backends.Backends, "_say_gone", a_removal, "removal_crashed"),
     Plant(clients, "serve_loop", the_client_s_connection, "client_connection_crashed"),
     Plant(log_messages, "named", log_messages_to_the_client, "log_messages_crashed"),

@@ -82,7 +82,12 @@ def _names(_: str, said: dict[str, Any]) -> set[str]:
 
 
 def _lines(_: str, said: dict[str, Any]) -> list[str]:
-    return [f"{_line(entry)} (session {entry['session']})" for entry in said["logs"]]
+    return [f"{_line(entry)} ({_whose(entry['session'])})" for entry in said["logs"]]
+
+
+def _whose(session: str | None) -> str:
+    """A server that sessions share says of some of it only."""
+    return "shared" if session is None else f"session {session}"
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -80,6 +80,11 @@ def _question(fact: facts.QuestionTold | facts.QuestionClosed) -> dict[str, str]
     return {"server": fact.server, "request_id": fact.question}
 
 
+def _sharing_split(fact: facts.SharingSplit) -> Line:
+    said = {"server": fact.server, "reason": fact.why, "sessions": fact.sessions}
+    return "warn", "share_conflict", said
+
+
 def _stream_evicted(fact: facts.StreamEvicted) -> Line | None:
     before = fact.evicted - fact.count
     if before.bit_length() == fact.evicted.bit_length():  # as it doubles, not once for each
@@ -95,5 +100,6 @@ LINES: Mapping[type[Fact], Callable[[Any], Line | None]] = {
     facts.CallSettled: _call_settled,
     facts.QuestionTold: _question_told,
     facts.QuestionClosed: _question_closed,
+    facts.SharingSplit: _sharing_split,
     facts.StreamEvicted: _stream_evicted,
 }

@@ -18,6 +18,8 @@ Closing: TypeAlias = Literal["answered", "cancelled", "late", "rejected", "unhea
 """Why a question is not open any more: rejected if its server cannot hear an answer, unheard if the
 client could not be told of it."""
 TimerStatus: TypeAlias = Literal["active", "fired", "deleted", "failed"]
+Unanswerable: TypeAlias = Literal["elicitation", "sampling", "roots"]
+"""What a shared server wanted to know, and nobody can say of whom."""
 
 
 @attrs.frozen
@@ -290,6 +292,56 @@ class ChildEnded(Fact):
     pid: int
     code: int | None
     signal: str | None
+
+
+@attrs.frozen
+class ConnectionLeft(Fact):
+    """Its session has it no more, and others may. Readers make it of :class:`LeaseOver`."""
+
+    server: str
+    connection: int
+
+
+@attrs.frozen
+class SharingBegun(Fact):
+    """Sessions of one principal have a server together. What is noted of its connections, and of
+    this, has an id of its own in place of a session's."""
+
+    server: str
+    principal: str
+
+
+@attrs.frozen
+class SharingSplit(Fact):
+    """Nobody can say of which session the server wants to know something: each is by itself."""
+
+    server: str
+    why: Unanswerable
+    sessions: int
+
+
+@attrs.frozen
+class SharingOver(Fact):
+    """Nothing of it runs any more."""
+
+    server: str
+
+
+@attrs.frozen
+class LeaseTaken(Fact):
+    """From here on what becomes of a shared connection concerns this session, too."""
+
+    server: str
+    sharing: str
+    """The id that is noted in place of a session's."""
+
+
+@attrs.frozen
+class LeaseOver(Fact):
+    """It does not any more."""
+
+    server: str
+    sharing: str
 
 
 @attrs.frozen

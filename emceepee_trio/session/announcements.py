@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import attrs
 
-from ..backend.connections.callbacks import LogSource, Params
+from ..backend.connections.callbacks import LogLine, Params
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_SAID
 from ..journal import Journal
 from ..model import events, facts
-from ..model.events import Happening, Json
+from ..model.events import Happening
 from ..model.wire import timestamp
 from ..waits.firewall import Firewall
 from .buffers import Buffers, LogEntry, NotificationEntry
@@ -89,13 +89,10 @@ class Announcements:
                 told = events.Notification(method, now, params)
         self.publish(server, told, now)
 
-    def logged(
-        self, server: str, source: LogSource, level: str, data: Json, logger: str | None
-    ) -> None:
-        now = timestamp(self.wall())
-        with self._wall("log_crashed", server):
-            self.buffers.log(LogEntry(server, source, level, logger, data, now))
-        self.journal.note(facts.LineLogged, self.session_id, server)
+    def logged(self, line: LogLine) -> None:
+        with self._wall("log_crashed", line.server):
+            self.buffers.log(LogEntry.of(line, timestamp(self.wall())))
+        self.journal.note(facts.LineLogged, self.session_id, line.server)
 
     def watch(self, watcher: Watcher) -> None:
         """Show it everything that happens, for as long as there is a session."""

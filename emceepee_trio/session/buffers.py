@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from ..backend.connections.callbacks import LogLine
 from ..config.bounds import KIB, MAX_LIST_BYTES, MAX_NOTIFICATIONS_BYTES, MAX_SAID
 from ..model.events import Json
 from ..model.json.intake import Steps, finished
@@ -55,6 +56,10 @@ class LogEntry:
     logger: str | None
     data: Json
     timestamp: str
+
+    @classmethod
+    def of(cls, line: LogLine, timestamp: str) -> LogEntry:
+        return cls(line.server, line.source, line.level, line.logger, line.data, timestamp)
 
 
 def cut(data: Json, limit: int) -> Json:

@@ -34,6 +34,7 @@ from ..waits.slot import Slot
 from .kept import ResultFolders
 from .results import open_folders
 from .servers.registry import Registry
+from .servers.unshown import Unshown
 from .session import Session
 
 LEAVING = 5.0
@@ -58,6 +59,7 @@ class SessionManager:
     _shared: Shared
     _folders: ResultFolders = attrs.field(factory=lambda: ResultFolders(None))
     sharing: Sharing | None = None
+    unshown: Unshown = attrs.field(factory=Unshown)
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     draining: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -75,6 +77,13 @@ class SessionManager:
         """A living session. Not to be kept across a checkpoint: look it up again."""
         slot = self._sessions.get(session_id)
         return slot.peek() if slot is not None and slot.is_settled else None
+
+    def principal_of(self, noted: str) -> str | None:
+        """Whose a fact is that was noted of that session, or of a server that sessions share."""
+        if (session := self.get(noted)) is not None:
+            return session.principal
+        hub = None if self.sharing is None else self.sharing.get(noted)
+        return None if hub is None else hub.principal
 
     async def ensure(
         self,
@@ -393,11 +402,12 @@ async def open_sessions(
     What servers have is remembered beyond that in the *state* directory, if there is one. Clients
     are told of files of ours if they are *local*, which is on this machine.
     """
+    unshown = Unshown(config.limits)
     async with (
         open_memory(state) as memory,
         open_folders(state, is_local=is_local) as folders,
         open_reaper() as reaper,
-        open_sharing() as sharing,
+        open_sharing(unshown.keep) as sharing,
         trio.open_nursery() as nursery,
     ):
         tokens = frozenset(config.http.bearers.values())
@@ -409,7 +419,8 @@ async def open_sessions(
         shared = Shared(
             reaper, memory=memory, tokens=tokens, starts=starts, journal=journal, tracing=tracing
         )
-        manager = SessionManager(config, Registry(config), nursery, shared, folders, sharing)
+        registry = Registry(config)
+        manager = SessionManager(config, registry, nursery, shared, folders, sharing, unshown)
         yield manager
         sessions = manager.sessions()
         logs.write(

@@ -17,7 +17,7 @@ import trio
 
 from .. import logs
 from ..backend.backend import Backend
-from ..backend.connections.callbacks import Abandoned, Kind, LogSource, Params, working_for
+from ..backend.connections.callbacks import Abandoned, Kind, LogLine, Params, working_for
 from ..backend.shared import Shared
 from ..backend.sharing.sharing import Sharing
 from ..config import Config
@@ -26,7 +26,7 @@ from ..config.roots import Folder, as_roots
 from ..config.server import RelayTo
 from ..errors import Denied, ServerNotFound, SessionGone
 from ..model import facts
-from ..model.events import Happening, Json
+from ..model.events import Happening
 from ..model.facts import SessionNamed
 from ..waits.firewall import Firewall
 from ..waits.sweeper import Sweeper
@@ -202,15 +202,8 @@ class Session:
     def notified(self, server: str, method: str, params: Params | None) -> None:
         self.announcements.notified(server, method, params)
 
-    def logged(
-        self,
-        server: str,
-        source: LogSource,
-        level: str,
-        data: Json,
-        logger: str | None = None,
-    ) -> None:
-        self.announcements.logged(server, source, level, data, logger)
+    def logged(self, line: LogLine) -> None:
+        self.announcements.logged(line)
 
     def told(self, server: str, *, definitions: int = 0, results: int = 0) -> None:
         """Its client's model reads so many bytes of that server."""

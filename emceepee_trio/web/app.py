@@ -22,12 +22,12 @@ from ..serving.asgi import Message, Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
 from ..waits.firewall import Firewall
 from . import reloading
+from .costs.programs import programs_of
 from .logged import logs_of
 from .logins import Logins
 from .metrics.scrape import Metrics
 from .page import the_page
 from .page.common.requests import secured, visit, wants_html
-from .programs import programs_of
 from .reloading import Reread
 from .security import Header, Security, preflight, without_credentials
 from .status import status_of

@@ -1,5 +1,6 @@
 """What the servers of sessions have logged, for people who run a daemon.
 
+Also what no session is shown, since it may be of any that share the server: that is of none.
 Forgets nothing: a client that asks for the logs of its session finds them as they were.
 """
 
@@ -13,7 +14,7 @@ from ..model.json.spelling import spell
 from ..model.json.weight import weigh
 from ..model.text.redact import label
 from ..model.wire import to_snake
-from ..session.buffers import LogEntry
+from ..session.buffers import Buffers, LogEntry
 from ..session.manager import SessionManager
 from ..waits.slices import in_slices
 
@@ -27,11 +28,15 @@ async def newest_logs(
     manager: SessionManager, principal: str | None, server: str | None
 ) -> list[dict[str, Any]]:
     """The newest of the sessions of one principal, or of all, oldest first."""
-    newest: list[tuple[str, int, LogEntry]] = []
-    for session in manager.sessions(principal):
-        kept = session.buffers.take_logs(_any, server, MAX_LOGS_RETURNED, clear=False)
+    newest: list[tuple[str | None, int, LogEntry]] = []
+    everything: list[tuple[str | None, Buffers]] = [
+        *((label(session.id), session.buffers) for session in manager.sessions(principal)),
+        *((None, unshown) for unshown in manager.unshown.of(principal)),
+    ]
+    for name, buffers in everything:
+        kept = buffers.take_logs(_any, server, MAX_LOGS_RETURNED, clear=False)
         found, _, _ = await in_slices(kept)
-        both = [*newest, *((label(session.id), n, entry) for n, entry in enumerate(found))]
+        both = [*newest, *((name, n, entry) for n, entry in enumerate(found))]
         newest = heapq.nlargest(MAX_LOGS_RETURNED, both, key=_when)
     said: list[dict[str, Any]] = []
     room = MAX_LIST_BYTES
@@ -47,6 +52,6 @@ def _any(_: LogEntry) -> bool:
     return True
 
 
-def _when(each: tuple[str, int, LogEntry]) -> tuple[str, int]:
+def _when(each: tuple[str | None, int, LogEntry]) -> tuple[str, int]:
     """Of one session, those of one moment are in their order."""
     return each[2].timestamp, each[1]

@@ -17,6 +17,7 @@ from asgi_client import Client, Exchange
 from asgi_world import World, open_world
 from deliveries_model import happen
 from effort import efforts
+from emceepee_trio.backend.connections.callbacks import LogLine
 from emceepee_trio.config import Config, Limits, Server
 from memory_peers import Peer, Peers
 
@@ -69,7 +70,7 @@ async def keep(client: Client, count: int) -> None:
         stream = own.streams.new()
         own.streams.add(stream, f"{number}", is_answer=True)  # which nobody reads
         own.streams.finish(stream)
-        session.logged("x", "stderr", "info", f"{number}")
+        session.logged(LogLine("x", "stderr", "info", f"{number}"))
     for number in range(count // 4):
         call = session.calls.begin("x", "wait", {}, _for_ever, patience=0, ttl=1800)
         session.calls.promote(call)

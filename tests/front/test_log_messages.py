@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
+from emceepee_trio.backend.connections.callbacks import LogLine
 from emceepee_trio.config import Config, Server
 from emceepee_trio.front.log_messages import BACKLOG, LogMessages
 from emceepee_trio.session.buffers import Buffers, LogEntry
@@ -36,14 +37,14 @@ async def test_nothing_is_sent_unasked_and_then_what_is_bad_enough() -> None:
         async with open_world() as world:
             client = await world.joined()
             session, stream = the_session(world), client.get()
-            session.logged("files", "protocol", "emergency", "before")
+            session.logged(LogLine("files", "protocol", "emergency", "before"))
             await set_level(client, "warning")
-            session.logged("files", "protocol", "notice", "not bad enough")
-            session.logged("files", "protocol", "warning", "first")
-            session.logged("files", "protocol", "alert", {"deep": [None]}, "disk")
+            session.logged(LogLine("files", "protocol", "notice", "not bad enough"))
+            session.logged(LogLine("files", "protocol", "warning", "first"))
+            session.logged(LogLine("files", "protocol", "alert", {"deep": [None]}, "disk"))
             await stream.message(1)
             await set_level(client, "debug")
-            session.logged("files", "protocol", "debug", "second level")
+            session.logged(LogLine("files", "protocol", "debug", "second level"))
             await stream.message(2)
             assert logged(stream) == [
                 {"level": "warning", "logger": "files", "data": "first"},
@@ -89,9 +90,9 @@ async def test_output_of_processes_is_not_a_log_message_and_an_unknown_level_is_
             client = await world.joined()
             session, stream = the_session(world), client.get()
             await set_level(client, "info")
-            session.logged("files", "stderr", "info", "a line")
-            session.logged("files", "stdout", "info", "a line")
-            session.logged("files", "protocol", "fatal", None)
+            session.logged(LogLine("files", "stderr", "info", "a line"))
+            session.logged(LogLine("files", "stdout", "info", "a line"))
+            session.logged(LogLine("files", "protocol", "fatal", None))
             await stream.message()
             assert logged(stream) == [{"level": "info", "logger": "files", "data": None}]
 
@@ -102,7 +103,7 @@ async def test_what_was_sent_can_still_be_got() -> None:
             client = await world.joined()
             session, stream = the_session(world), client.get()
             await set_level(client, "info")
-            session.logged("files", "protocol", "info", "here")
+            session.logged(LogLine("files", "protocol", "info", "here"))
             await stream.message()
             assert '"data":"here"' in (await client.call("get_logs"))["content"][0]["text"]
 
@@ -113,13 +114,13 @@ async def test_a_client_that_joins_again_has_to_ask_again_and_is_told_once() -> 
             client = await world.joined()
             session = the_session(world)
             await set_level(client, "info")
-            session.logged("files", "protocol", "info", "unread")
+            session.logged(LogLine("files", "protocol", "info", "unread"))
             await wait_all_tasks_blocked()
             await client.rejoin()
             await wait_all_tasks_blocked()
-            session.logged("files", "protocol", "info", "unasked")
+            session.logged(LogLine("files", "protocol", "info", "unasked"))
             await set_level(client, "info")
-            session.logged("files", "protocol", "info", "asked")
+            session.logged(LogLine("files", "protocol", "info", "asked"))
             stream = client.get()
             await stream.message(1)
             await wait_all_tasks_blocked()

@@ -31,6 +31,12 @@ ASKED = {**OF, "request_id": "q1"}
     ("fact", "level", "event", "fields"),
     [
         (facts.SessionOpened(0, ID, "local"), "info", "session_created", HEAD),
+        (
+            facts.SharingSplit(0, ID, "files", "roots", 3),
+            "warn",
+            "share_conflict",
+            {**OF, "reason": "roots", "sessions": 3},
+        ),
         (facts.SessionEnded(0, ID, "x"), "info", "session_destroyed", {**HEAD, "reason": "x"}),
         (
             facts.CallBegun(0, *CALL, has_args=True, args_bytes=9, within=None),

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from emceepee_trio.backend.connections.callbacks import LogLine
 from emceepee_trio.config import Config, Limits
 from emceepee_trio.errors import LimitReached
 from emceepee_trio.model.events import Notification
@@ -120,7 +121,7 @@ async def test_what_servers_say_keeps_no_session(autojump_clock: MockClock) -> N
         session = await opened(manager)
         for _ in range(IDLE + 1):
             session.publish("x", Notification("m", "now"))
-            session.logged("x", "stderr", "info", "chatter")
+            session.logged(LogLine("x", "stderr", "info", "chatter"))
             await trio.sleep(1)
         assert manager.get("a") is None
 

@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from emceepee_trio.backend.connections.callbacks import LogLine
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.errors import SessionGone
 from emceepee_trio.model.events import TimerExpired
@@ -54,7 +55,7 @@ async def test_sessions_share_nothing(autojump_clock: MockClock) -> None:
         one.publish("x", TimerExpired("t", "", 1))
         one.timers.set(1000, "x", interval=False)
         one.notified("x", "m", None)
-        one.logged("x", "stderr", "info", "line")
+        one.logged(LogLine("x", "stderr", "info", "line"))
         one.set_roots([{"uri": "file:///"}])
         call = one.calls.begin("x", "t", {}, Peer().send, patience=0, ttl=60)
         one.calls.promote(call)

@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from emceepee_trio.backend.connections.callbacks import LogLine
 from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import LimitReached, ServerNotFound
 from emceepee_trio.model import events
@@ -49,7 +50,7 @@ async def test_a_notification_is_kept_and_told(autojump_clock: MockClock) -> Non
 
 async def test_logs_are_kept_and_wake_nobody(autojump_clock: MockClock) -> None:
     async with open_session() as session:
-        session.logged("x", "protocol", "error", {"a": 1}, "root")
+        session.logged(LogLine("x", "protocol", "error", {"a": 1}, "root"))
         assert not session.events.has_pending
         assert session.events.triggers.last == 0
         ((entry,), dropped, _) = finished(

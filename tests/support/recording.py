@@ -11,7 +11,7 @@ import attrs
 import trio
 from mcp import MCPError
 
-from emceepee_trio.backend.connections.callbacks import Abandoned, Kind, LogSource, Params
+from emceepee_trio.backend.connections.callbacks import Abandoned, Kind, LogLine, Params
 from emceepee_trio.backend.private import Private
 from emceepee_trio.backend.shared import Shared
 from emceepee_trio.config import Config, Limits, Server
@@ -89,15 +89,8 @@ class Recorder:
         self.notices.append((method, params))
         self._tell()
 
-    def logged(
-        self,
-        server: str,
-        source: LogSource,
-        level: str,
-        data: Json,
-        logger: str | None = None,
-    ) -> None:
-        self.logs.append((source, level, data, logger))
+    def logged(self, line: LogLine) -> None:
+        self.logs.append((line.source, line.level, line.data, line.logger))
         self._tell()
 
     async def ask(

@@ -32,6 +32,7 @@ class Child:
     exit: Exit | None = None
     failure: str | None = None
     patience: float = 0
+    heard: int = 0
 
 
 @attrs.define(eq=False)

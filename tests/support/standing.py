@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from emceepee_trio.backend.private import Private
+from emceepee_trio.backend.sharing.lease import Lease
 from emceepee_trio.model.states import BackendState
 from emceepee_trio.model.timeline.rows import Row, Timeline
 from emceepee_trio.session.session import Session
@@ -30,9 +31,15 @@ class Standing:
     timers: frozenset[str]
 
 
-def private(session: Session) -> list[Private]:
-    """Those of its own."""
-    return [backend for backend in session.backends.running if isinstance(backend, Private)]
+def connected_by(session: Session) -> list[Private]:
+    """Who keeps its servers connected: for it alone, or for all who share one."""
+    found = []
+    for backend in session.backends.running:
+        if isinstance(backend, Private):
+            found.append(backend)
+        elif isinstance(backend, Lease) and backend.state is not BackendState.DISCONNECTED:
+            found.append(backend._at)
+    return found
 
 
 def as_it_is(session: Session) -> Standing:
@@ -40,7 +47,7 @@ def as_it_is(session: Session) -> Standing:
     unsettled = [calls._calls[each] for each in (*calls._in_flight, *calls._working)]
     links = [
         link
-        for backend in private(session)
+        for backend in connected_by(session)
         for link in (backend.supervisor.life.current, backend.supervisor.life.beside)
         if link is not None and link.client is None and not link.ended.is_set()
     ]
@@ -94,7 +101,8 @@ def check_standing(session: Session, timeline: Timeline) -> None:
     by_name = Counter(backend.server.name for backend in session.backends.running)
     for row in timeline.rows.values():
         if row.kind == "call" and row.phase in UNSENT and by_name[row.server] == 1:
-            (backend,) = (each for each in private(session) if each.server.name == row.server)
+            (backend,) = (each for each in connected_by(session) if each.server.name == row.server)
             assert (row.phase == "preparation") == (backend.client is not None)
-            if row.phase == "connection":
+            # What others were connected to before, who comes later does not know.
+            if row.phase == "connection" and backend.session_id == session.id:
                 assert backend.supervisor.life.before is None

@@ -83,6 +83,17 @@ def _word(said: Any) -> str:
     return said[:WORD] if isinstance(said, str) else brief(said)[:WORD]
 
 
+@attrs.frozen
+class LogLine:
+    """What a server writes, or says to be logged."""
+
+    server: str
+    source: LogSource
+    level: str
+    data: Json
+    logger: str | None = None
+
+
 class Host(Protocol):
     """Who owns a backend: a session. What it is told never raises."""
 
@@ -96,14 +107,7 @@ class Host(Protocol):
 
     def notified(self, server: str, method: str, params: Params | None) -> None: ...
 
-    def logged(
-        self,
-        server: str,
-        source: LogSource,
-        level: str,
-        data: Json,
-        logger: str | None = None,
-    ) -> None: ...
+    def logged(self, line: LogLine) -> None: ...
 
     async def ask(
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
@@ -254,11 +258,11 @@ class Callbacks:
 
     def wrote_to_stderr(self, line: str) -> None:
         self.stderr.append(line)
-        self.host.logged(self.server, "stderr", "info", line)
+        self.host.logged(LogLine(self.server, "stderr", "info", line))
 
     def made_noise(self, line: str) -> None:
         """A line on its standard output that is no message."""
-        self.host.logged(self.server, "stdout", "info", line)
+        self.host.logged(LogLine(self.server, "stdout", "info", line))
 
     def heard(self, method: str, params: Params | None) -> bool:
         """A notification, in the order of the wire. Always consumed."""
@@ -273,13 +277,10 @@ class Callbacks:
                 on_progress(params or {})
         elif method == "notifications/message":
             said = params or {}
-            self.host.logged(
-                self.server,
-                "protocol",
-                _word(said.get("level", "info")),
-                said.get("data"),
-                _word(said["logger"]) if "logger" in said else None,
-            )
+            logger = _word(said["logger"]) if "logger" in said else None
+            level = _word(said.get("level", "info"))
+            line = LogLine(self.server, "protocol", level, said.get("data"), logger)
+            self.host.logged(line)
         elif method == ACKNOWLEDGED:
             if self.on_acknowledged is not None:
                 self.on_acknowledged(params or {})

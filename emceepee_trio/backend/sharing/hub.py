@@ -12,21 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import trio
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR
 
-from ... import logs
 from ...config import Config, Server
-from ...model import events
-from ...model.events import Json
+from ...model import events, facts
+from ...model.facts import Unanswerable
 from ...waits.bell import Bell
 from ...waits.firewall import Firewall, begin
 from ..children.process import PATIENCE
-from ..connections.callbacks import Abandoned, Kind, LogSource, Params
+from ..connections.callbacks import Abandoned, Kind, LogLine, Params
 from ..connections.client import Client
 from ..shared import Shared
 from .common import Common
@@ -35,9 +34,6 @@ from .wire import NOBODY, Wire, loudest
 
 if TYPE_CHECKING:
     from .lease import Lease
-
-Asked = Literal["elicitation", "sampling", "roots"]
-"""What a server wants to know, and nobody can say of whom."""
 
 ADVICE = {
     "elicitation": "it asked its user something",
@@ -58,6 +54,11 @@ class Owner(Protocol):
         """Nor of another one, as long as its server's entry is the same."""
         ...
 
+    @property
+    def unshown(self) -> Callable[[str, LogLine], object]:
+        """Given what may be of any session of that principal, and none is shown."""
+        ...
+
 
 @attrs.define(eq=False)
 class Hub:
@@ -68,7 +69,7 @@ class Hub:
     config: Config
     shared: Shared
     id: str
-    """For the log, as a session has one."""
+    """For the log and for what is noted, as a session has one."""
     wall: Callable[[], float]
     restricted: bool
     once: bool
@@ -124,6 +125,7 @@ class Hub:
         finally:
             self._nursery = None
             self.owner.forget(self)
+            self.shared.journal.note(facts.SharingOver, self.id, self.server.name)
             self.ended.set()
             self._changed.ring()
 
@@ -258,7 +260,7 @@ class Hub:
         lease.move()
         self._changed.ring()
 
-    def split(self, asked: Asked) -> None:
+    def split(self, asked: Unanswerable) -> None:
         """Each has a connection of its own from now on."""
         if self.is_split:
             return
@@ -271,7 +273,7 @@ class Hub:
             "server has nothing in memory; call again what has failed. Its operator can say "
             '"scope": "session" in its entry'
         )
-        logs.write("warn", "share_conflict", reason=asked, sessions=count, **self.who)
+        self.shared.journal.note(facts.SharingSplit, self.id, name, asked, count)
         for lease in tuple(self.leases):
             lease.tenant.publish(name, events.ShareConflict(name, asked, count, advice))
             lease.move()
@@ -336,20 +338,16 @@ class Hub:
         for lease in self.here if self._listeners is None else self._listeners:
             lease.tenant.notified(server, method, params)
 
-    def logged(
-        self,
-        server: str,
-        source: LogSource,
-        level: str,
-        data: Json,
-        logger: str | None = None,
-    ) -> None:
+    def logged(self, line: LogLine) -> None:
         listeners = self._listeners
         if listeners is None:
             listeners = self.here if self.server.share_logs else ()
+        if not listeners:
+            self.owner.unshown(self.principal, line)
+            self.shared.journal.note(facts.LineLogged, self.id, line.server)
         for lease in listeners:
-            if source != "protocol" or lease.wants(level):
-                lease.tenant.logged(server, source, level, data, logger)
+            if line.source != "protocol" or lease.wants(line.level):
+                lease.tenant.logged(line)
 
     async def ask(
         self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]

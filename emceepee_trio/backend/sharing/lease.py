@@ -16,7 +16,7 @@ import trio
 
 from ...config import Server
 from ...errors import ServerDisconnected, ToolError
-from ...model import events
+from ...model import events, facts
 from ...model.protocol.levels import at_least
 from ...model.states import BackendState
 from ..catalogue.catalog import Catalog, Entries, List
@@ -75,6 +75,8 @@ class Lease:
     """It has a connection of its own, or is given back."""
     _is_untold: bool = attrs.field(init=False)
     """That it is connected, since it was before we came."""
+    _is_noted: bool = attrs.field(default=False, init=False)
+    """That the session has it."""
 
     def __attrs_post_init__(self) -> None:
         self.preferences = Preferences(self.server.name, self.tenant.id)
@@ -102,6 +104,9 @@ class Lease:
     def _begin(self) -> None:
         if self._left is not None or self._own is not None:
             return
+        # Not before: a session is known only when it has all its servers.
+        self._note(facts.LeaseTaken)
+        self._is_noted = True
         agreed, start = self.agreed, self.server.start
         if self._is_untold and self.client is not None and agreed is not None:
             self._is_untold = False
@@ -123,6 +128,7 @@ class Lease:
             return
         was_connected = self._own is None and self.hub.backend.client is not None
         self._left = reason
+        self._note_over()
         self.hub.give_back(self, is_wanted=reason == SESSION_ENDED)
         for scope in tuple(self._waits):
             scope.cancel(reason)
@@ -168,7 +174,16 @@ class Lease:
         if self.preferences.subscribed():
             own.wake()
         self._changed.set()
+        self._note_over()
         self._leave_hub_when_idle()
+
+    def _note_over(self) -> None:
+        if self._is_noted:
+            self._is_noted = False
+            self._note(facts.LeaseOver)
+
+    def _note(self, kind: type[facts.LeaseTaken | facts.LeaseOver]) -> None:
+        self.hub.shared.journal.note(kind, self.tenant.id, self.server.name, self.hub.id)
 
     def _leave_hub_when_idle(self) -> None:
         if self._own is not None and not self._under_way:

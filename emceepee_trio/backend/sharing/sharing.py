@@ -14,7 +14,9 @@ import attrs
 import trio
 
 from ...config import Config, Server
+from ...model import facts
 from ...waits.firewall import Firewall, begin
+from ..connections.callbacks import LogLine
 from ..shared import Shared
 from .hub import Hub
 from .lease import Lease, Tenant
@@ -32,10 +34,13 @@ class Sharing:
     """Made by :func:`open_sharing` only."""
 
     _nursery: trio.Nursery
+    unshown: Callable[[str, LogLine], object]
+    """Given what a server logs that may be of any session of that principal."""
     _hubs: dict[str, list[Hub]] = attrs.field(factory=dict, init=False)
     """By principal. Those of which somebody may get a lease."""
     _split: deque[tuple[str, Server]] = attrs.field(factory=lambda: deque(maxlen=SPLIT), init=False)
-    _running: set[Hub] = attrs.field(factory=set, init=False)
+    _running: dict[str, Hub] = attrs.field(factory=dict, init=False)
+    """By their ids."""
 
     def lease(
         self,
@@ -61,7 +66,8 @@ class Sharing:
             make = (server, principal, config, shared, new_id(), wall, restricted, once)
             hub = Hub(*make, self)
             self._hubs.setdefault(principal, []).append(hub)
-            self._running.add(hub)
+            self._running[hub.id] = hub
+            shared.journal.note(facts.SharingBegun, hub.id, server.name, principal)
             crash = Firewall("sharing_crashed", fields=hub.who)
             begin(self._nursery, crash, self._run, hub, name=f"shared backend {server.name}")
         return Lease(hub, tenant)
@@ -70,7 +76,7 @@ class Sharing:
         try:
             await hub.run()
         finally:
-            self._running.discard(hub)
+            del self._running[hub.id]
 
     def _find(self, principal: str, server: Server) -> Hub | None:
         of = (hub for hub in self._hubs.get(principal, ()) if hub.server == server)
@@ -78,7 +84,11 @@ class Sharing:
 
     def hubs(self, principal: str | None = None) -> Iterator[Hub]:
         """Of one principal, or all; also those that have been split, as long as they run."""
-        return (hub for hub in self._running if principal in (None, hub.principal))
+        return (hub for hub in self._running.values() if principal in (None, hub.principal))
+
+    def get(self, hub_id: str) -> Hub | None:
+        """One of those."""
+        return self._running.get(hub_id)
 
     def forget(self, hub: Hub) -> None:
         hubs = self._hubs.get(hub.principal, [])
@@ -93,15 +103,15 @@ class Sharing:
 
     def close(self) -> None:
         """No session is left, or will come."""
-        for hub in tuple(self._running):
+        for hub in tuple(self._running.values()):
             hub.hurry(HURRIED)
 
 
 @asynccontextmanager
-async def open_sharing() -> AsyncGenerator[Sharing]:
+async def open_sharing(unshown: Callable[[str, LogLine], object]) -> AsyncGenerator[Sharing]:
     """Shared connections live in this block; leaving it ends them."""
     async with trio.open_nursery() as nursery:
-        sharing = Sharing(nursery)
+        sharing = Sharing(nursery, unshown)
         try:
             yield sharing
         finally:

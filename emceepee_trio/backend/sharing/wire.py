@@ -25,10 +25,11 @@ from ..connections.client import DEFAULT_LOG_LEVEL, Client
 from .client import LeasedClient
 
 if TYPE_CHECKING:
-    from .hub import Asked, Hub
+    from ...model.facts import Unanswerable
+    from .hub import Hub
     from .lease import Lease
 
-QUESTIONS: Mapping[str, Asked] = {
+QUESTIONS: Mapping[str, Unanswerable] = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
 }

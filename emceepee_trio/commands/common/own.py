@@ -56,4 +56,5 @@ class Own:
 async def open_own(config: Config) -> AsyncGenerator[Own]:
     """Its servers are started, and end with the block."""
     async with open_sessions(config) as manager:
+        manager.sharing = None  # with whom? And so all that they log is its own.
         yield Own(await manager.ensure("shell", LOCAL), manager)

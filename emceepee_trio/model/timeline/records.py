@@ -1,5 +1,8 @@
 """The facts that are kept: of each session, and for a while of those that have just ended.
 
+What is noted of a connection that sessions share is kept with each of them, for as long as it has
+it; with who comes later, beginning with the connections that there are by then.
+
 To tell one costs an append, because whoever notes it is in the middle of something; all that can be
 known of them is worked out when somebody looks. There is room for so many of one session, and for
 so many of all. Who has none left is thinned to half of that, so that it costs little for each.
@@ -13,7 +16,23 @@ from typing import Any
 
 import attrs
 
-from ..facts import CallBegun, Fact, QuestionOpened, SessionEnded, SessionOpened, Tallied, TimerSet
+from ..facts import (
+    CallBegun,
+    ConnectionDegraded,
+    ConnectionEnded,
+    ConnectionLeft,
+    ConnectionRestored,
+    Fact,
+    LeaseOver,
+    LeaseTaken,
+    QuestionOpened,
+    SessionEnded,
+    SessionOpened,
+    SharingBegun,
+    SharingOver,
+    Tallied,
+    TimerSet,
+)
 from ..json.intake import Steps
 from .rows import TOLD, Timeline
 from .thinning import heft, heft_of, thinned
@@ -66,6 +85,28 @@ class Record:
 
 
 @attrs.define(eq=False)
+class _Shared:
+    """A server that sessions have together."""
+
+    sessions: dict[str, None] = attrs.field(factory=dict)
+    """Their ids."""
+    connections: dict[int, list[Fact]] = attrs.field(factory=dict)
+    """Those that there are, by their numbers."""
+
+    def tell(self, fact: Any) -> None:
+        if isinstance(fact, ConnectionEnded):
+            self.connections.pop(fact.connection, None)
+            return
+        noted = self.connections.setdefault(fact.connection, [])
+        if isinstance(fact, ConnectionRestored):  # else there is no end of them
+            noted[:] = [each for each in noted if not isinstance(each, HEALTH)]
+        noted.append(fact)
+
+
+HEALTH = (ConnectionDegraded, ConnectionRestored)
+
+
+@attrs.define(eq=False)
 class Records:
     """Of all sessions that live, or have just ended."""
 
@@ -81,6 +122,8 @@ class Records:
     """Who is looked at next, if there are too many in all."""
     _ended: OrderedDict[str, Record] = attrs.field(factory=OrderedDict, init=False)
     """Oldest first."""
+    _shared: dict[str, _Shared] = attrs.field(factory=dict, init=False)
+    """By the ids that are noted in place of a session's."""
 
     def readers(self) -> Iterator[tuple[Callable[[Any], None], Collection[type[Fact]]]]:
         """What is to be called with which kinds of facts."""
@@ -89,16 +132,49 @@ class Records:
             yield self.ended, (SessionEnded,)
             yield self.begun, (CallBegun,)
             yield self.tallied, (Tallied,)
+            yield self.sharing, (SharingBegun, SharingOver)
+            yield self.lease_taken, (LeaseTaken,)
+            yield self.lease_over, (LeaseOver,)
             yield self.tell, TOLD.keys() - {SessionOpened, SessionEnded, CallBegun}
 
     def tell(self, fact: Fact) -> None:
-        record = self._records.get(fact.session)
+        shared = self._shared.get(fact.session)
+        if shared is None:
+            self._keep(fact.session, fact)
+            return
+        for session in shared.sessions:
+            self._keep(session, fact)
+        shared.tell(fact)
+
+    def _keep(self, session: str, fact: Fact) -> None:
+        record = self._records.get(session)
         if record is not None:  # else it has been forgotten
             record.noted.append(fact)
             record.heft += 1
             self.heft += 1
             if record.heft > self.most or self.heft > self.most_in_all:
                 self._make_room(record)
+
+    def sharing(self, fact: SharingBegun | SharingOver) -> None:
+        if isinstance(fact, SharingBegun):
+            self._shared[fact.session] = _Shared()
+        else:
+            self._shared.pop(fact.session, None)
+
+    def lease_taken(self, fact: LeaseTaken) -> None:
+        if (shared := self._shared.get(fact.sharing)) is not None:
+            shared.sessions[fact.session] = None
+            for noted in shared.connections.values():
+                for each in noted:
+                    self._keep(fact.session, each)
+
+    def lease_over(self, fact: LeaseOver) -> None:
+        shared = self._shared.get(fact.sharing)
+        if shared is not None and fact.session in shared.sessions:
+            del shared.sessions[fact.session]
+            for number in shared.connections:
+                left = ConnectionLeft(fact.at, fact.session, fact.server, number)
+                self._keep(fact.session, left)
 
     def begun(self, fact: CallBegun) -> None:
         """The name of its tool is as long as its client likes."""

@@ -278,6 +278,7 @@ class Timeline:
         | facts.ConnectionDegraded
         | facts.ConnectionRestored
         | facts.ConnectionLost
+        | facts.ConnectionLeft
         | facts.ConnectionEnded,
     ) -> None:
         if (row := self._known("connection", fact.connection, fact)) is None:
@@ -304,10 +305,11 @@ class Timeline:
                 server.up.discard(number)
                 row.enters("closing", fact.at)
                 row.outcome = "left" if fact.is_ours else "lost"
-            case facts.ConnectionEnded():
+            case facts.ConnectionEnded() | facts.ConnectionLeft():
                 for numbers in (server.trying, server.queued, server.up):
                     numbers.discard(number)
-                row.is_over("not made" if row.outcome == UNDER_WAY else row.outcome, fact.at)
+                unknown = "not made" if isinstance(fact, facts.ConnectionEnded) else "left"
+                row.is_over(unknown if row.outcome == UNDER_WAY else row.outcome, fact.at)
         self._look_at_server(fact.server, fact.at)
 
     def _child_noted(self, fact: facts.ChildStarted | facts.ChildEnded) -> None:
@@ -355,6 +357,7 @@ TOLD: Mapping[type[Fact], Callable[[Timeline, Any], None]] = {
     facts.ConnectionDegraded: Timeline._connection_moved,
     facts.ConnectionRestored: Timeline._connection_moved,
     facts.ConnectionLost: Timeline._connection_moved,
+    facts.ConnectionLeft: Timeline._connection_moved,
     facts.ConnectionEnded: Timeline._connection_moved,
     facts.ChildStarted: Timeline._child_noted,
     facts.ChildEnded: Timeline._child_noted,

@@ -41,6 +41,7 @@ SAYS: Mapping[type[Fact], Callable[[Any], str]] = {
     facts.ConnectionDegraded: lambda f: "does not answer a health check",
     facts.ConnectionRestored: lambda f: "answers health checks again",
     facts.ConnectionLost: lambda f: "disconnected by us" if f.is_ours else "lost",
+    facts.ConnectionLeft: lambda f: "goes on without this session, if others have it",
     facts.ConnectionEnded: lambda f: "nothing is left of it",
     facts.ChildStarted: lambda f: f"program {f.pid} started",
     facts.ChildEnded: lambda f: (

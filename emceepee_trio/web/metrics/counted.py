@@ -165,6 +165,12 @@ class Counted:
         degraded = self._counter(
             "connections_degraded", "Connections whose health checks have begun to fail.", "server"
         )
+        split = self._counter(
+            "share_conflicts",
+            "Times that a shared server became each session's own, for it wanted to know "
+            "something and nobody could say of which session: elicitation, sampling or roots.",
+            *("server", "why"),
+        )
         started = self._counter("children_started", "Programs started for servers.", "server")
         killed = self._counter(
             "children_ended",
@@ -190,6 +196,7 @@ class Counted:
             facts.ConnectionUp: connected,
             facts.ConnectionLost: lambda f: None if f.is_ours else by_server(lost)(f),
             facts.ConnectionDegraded: by_server(degraded),
+            facts.SharingSplit: lambda f: split.labels(self.labels.server(f.server), f.why).inc(),
             facts.ChildStarted: by_server(started),
             facts.ChildEnded: ended,
         }

@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from ...backend.children.footprint import footprints
+from ...backend.sharing.hub import Hub
 from ...journal import Journal
 from ...model.json.intake import Steps
 from ...session.manager import SessionManager
@@ -34,6 +35,10 @@ class Standing:
     """Seconds for which the oldest of those has been open."""
     backends: Counter[tuple[str, str]] = attrs.field(factory=Counter)
     """By server and state."""
+    leases: Counter[str] = attrs.field(factory=Counter)
+    """Of connections that sessions have together, by server."""
+    shared: Counter[str] = attrs.field(factory=Counter)
+    """Those connections, whoever has them, likewise."""
     children: dict[int, str] = attrs.field(factory=dict)
     """Servers, by the pids of their programs."""
     memory: Counter[str] = attrs.field(factory=Counter)
@@ -53,8 +58,13 @@ class Standing:
         for name, backend in session.backends.items():
             server = self.labels.server(name)
             self.backends[server, backend.state.value] += 1
+            self.leases[server] += backend.shared_with is not None
             if (process := backend.process) is not None:
                 self.children[process.pid] = server
+
+    def add_hub(self, hub: Hub) -> None:
+        if hub.backend.client is not None:
+            self.shared[self.labels.server(hub.server.name)] += 1
 
     def families(self) -> Iterator[Family]:
         yield one("sessions", "Sessions.", self.sessions)
@@ -88,6 +98,20 @@ class Standing:
             self.backends,
         )
         yield Family(
+            "leases",
+            "gauge",
+            "Sessions that may use a connection together with others, connected or not.",
+            ("server",),
+            {(server,): count for server, count in self.leases.items() if count},
+        )
+        yield Family(
+            "shared_connections",
+            "gauge",
+            "Connections that sessions of one principal have together.",
+            ("server",),
+            {(server,): count for server, count in self.shared.items()},
+        )
+        yield Family(
             "children",
             "gauge",
             "Programs that run for servers.",
@@ -116,6 +140,8 @@ def _sums(manager: SessionManager, labels: Labels) -> Steps[Standing]:
     for session in manager.sessions():
         found.add(session)
         yield
+    for hub in () if manager.sharing is None else list(manager.sharing.hubs()):
+        found.add_hub(hub)
     return found
 
 

@@ -8,6 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from emceepee_trio.backend.connections.callbacks import LogLine
+from emceepee_trio.web.logged import newest_logs
 from sharers import Sharer, at_url, open_sharers, shared
 
 LISTS = [f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts")]
@@ -116,10 +118,17 @@ async def test_logs_that_may_be_of_anybody(are_shown: bool, autojump_clock: Mock
         world.log("a secret")
         world.notify("vendor/thing", of="anybody")
         await wait_all_tasks_blocked()
-        one.lease.hub.logged("x", "stderr", "info", "another one")
+        one.lease.hub.logged(LogLine("x", "stderr", "info", "another one"))
         await wait_all_tasks_blocked()
-        shown = ["a secret", "another one"] if are_shown else []
-        assert one.logs == two.logs == shown
+        both = ["a secret", "another one"]
+        assert one.logs == two.logs == (both if are_shown else [])
+        # Whoever runs the daemon sees all, and his principal only what is of its own sessions.
+        for principal, said in ((None, both), ("ada", both), ("bob", [])):
+            told = await newest_logs(world.manager, principal, "x")
+            assert [line["data"] for line in told if line["session"] is None] == (
+                [] if are_shown else said
+            )
+            assert {line["data"] for line in told} == set(said)
         assert one.notices == two.notices == [{"of": "anybody"}] * are_shown
 
 

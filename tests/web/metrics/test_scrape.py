@@ -75,6 +75,27 @@ async def open_world(*servers: Server) -> AsyncGenerator[World]:
                 yield World(manager, metrics)
 
 
+async def test_who_shares_is_counted() -> None:
+    entry = Server("raw", **raw(), scope="principal")
+    async with open_world(entry) as world:
+        sessions = [await world.manager.ensure(f"s{n}", "ada") for n in range(2)]
+        sessions.append(await world.manager.ensure("s3", "bob"))
+        await world.call(sessions[0], "echo", args={"text": "x"})
+        values = await world.scrape()
+        assert value(values, "leases", server="raw") == 3
+        hubs = world.manager.sharing
+        assert hubs is not None
+        up = sum(hub.backend.client is not None for hub in hubs.hubs())
+        assert value(values, "shared_connections", server="raw") == up
+        assert 1 <= up <= 2
+        (hub,) = hubs.hubs("ada")
+        hub.split("sampling")
+        values = await world.scrape()
+        assert value(values, "leases", server="raw") == 1
+        labels = {"server": "raw", "why": "sampling"}
+        assert value(values, "share_conflicts_total", **labels) == 1
+
+
 async def test_calls_tasks_and_questions_are_seen_as_they_are() -> None:
     async with open_world(Server("raw", **raw())) as world:
         session = await world.manager.ensure("0123456789abcdefghijklmnopqrstuv", "ada")

@@ -43,7 +43,7 @@ STILL_HERE = b":\n\n"
 class Live:
     journal: Journal
     principal_of: Callable[[str], str | None]
-    """Of a session; None if it is gone."""
+    """Of a session, or of a server that sessions share; None if it is gone."""
     ending: trio.Event
     """The daemon is about to stop: streams end."""
     pause: float = attrs.field(default=PAUSE, init=False)

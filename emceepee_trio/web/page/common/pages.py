@@ -112,7 +112,7 @@ class Pages:
         manager = self.manager
         self.blueprint = Blueprint("page", __name__)
         self.names = Names(manager)
-        self.live = Live(manager.journal, self._principal_of, manager.draining)
+        self.live = Live(manager.journal, manager.principal_of, manager.draining)
         self.blueprint.register_error_handler(ToolError, self._failed)
         self.blueprint.before_request(self._checked)
         add_assets(self.blueprint)
@@ -124,10 +124,6 @@ class Pages:
             answer = Response(stream, 200, headers, content_type="text/event-stream")
             answer.timeout = None
             return answer
-
-    def _principal_of(self, session_id: str) -> str | None:
-        session = self.manager.get(session_id)
-        return None if session is None else session.principal
 
     def section(self, path: str, name: str) -> None:
         """One that is named at the top."""

@@ -17,6 +17,7 @@ from ....model.text.redact import label
 from ....session.session import Session
 from ....tools.servers import describe, process_json
 from ....waits.slices import in_slices
+from ...costs.programs import programs_of
 from ..common.pages import Data, Pages
 from ..common.requests import visit
 from ..now import BREATH, MAX_SHOWN, States
@@ -62,11 +63,13 @@ def add_to(pages: Pages) -> None:
         said = []
         for session, backend in having[:MAX_SHOWN]:
             said.append(_in(pages, session, backend))
+        taken = await programs_of(pages.manager, visit().visitor.whose, name)
         return {
             **_entry(one),
             "entry": shown(one.server) if one.may_edit else None,
             "may_change": one.may_change,
             "may_edit": one.may_edit,
+            "programs": taken[:MAX_SHOWN],
             "sessions": said,
             "sessions_in_all": len(having),
         }

@@ -5,16 +5,16 @@ Sessions are named as in the logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from ..backend.children.footprint import Footprint, footprints
-from ..backend.sharing.stateless import keeps_nothing
-from ..config import Server
-from ..model.text.redact import label
-from ..session.manager import SessionManager
+from ...backend.children.footprint import Footprint, footprints
+from ...backend.sharing.stateless import keeps_nothing
+from ...config import Server
+from ...model.text.redact import label
+from ...session.manager import SessionManager
 
 
 @attrs.define(eq=False)
@@ -25,6 +25,11 @@ class Programs:
     principal: str
     sessions: list[str] = attrs.field(factory=list)
     pids: set[int] = attrs.field(factory=set)
+
+    @property
+    def would_be_one(self) -> bool:
+        """If its sessions shared it."""
+        return len(self.pids) > 1 and self.server.scope == "session"
 
     def to_json(self, found: Mapping[int, Footprint]) -> dict[str, Any]:
         running = [found[pid] for pid in self.pids if pid in found]
@@ -44,14 +49,21 @@ class Programs:
         return said
 
 
-async def programs_of(manager: SessionManager, principal: str | None) -> list[dict[str, Any]]:
-    """Of one principal, or of all; only of those that run."""
-    every = list(_programs(manager, principal))
+async def programs_of(
+    manager: SessionManager, principal: str | None, server: str | None = None
+) -> list[dict[str, Any]]:
+    """Of one principal, or of all; of that server, or of all. Only of those that run."""
+    return await measured(
+        [each for each in programs(manager, principal) if server in (None, each.server.name)]
+    )
+
+
+async def measured(every: Sequence[Programs]) -> list[dict[str, Any]]:
     found = await footprints({pid for each in every for pid in each.pids})
     return [each.to_json(found) for each in every]
 
 
-def _programs(manager: SessionManager, principal: str | None) -> Iterator[Programs]:
+def programs(manager: SessionManager, principal: str | None) -> Iterator[Programs]:
     by_name: dict[tuple[str, str], Programs] = {}
 
     def of(server: Server, whose: str) -> Programs:
@@ -60,9 +72,9 @@ def _programs(manager: SessionManager, principal: str | None) -> Iterator[Progra
     for session in manager.sessions(principal):
         for backend in session.backends.values():
             if backend.process is not None:
-                programs = of(backend.server, session.principal)
-                programs.sessions.append(label(session.id))
-                programs.pids.add(backend.process.pid)
+                found = of(backend.server, session.principal)
+                found.sessions.append(label(session.id))
+                found.pids.add(backend.process.pid)
     for hub in () if manager.sharing is None else manager.sharing.hubs(principal):
         if hub.backend.process is not None:  # also if nobody has it at the moment
             of(hub.server, hub.principal).pids.add(hub.backend.process.pid)

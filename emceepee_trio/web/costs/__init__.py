@@ -1,0 +1,1 @@
+"""What servers take of the machine: `programs` who has which, `savings` what the log says of it."""
