@@ -10,6 +10,8 @@ LEASES = "backend/sharing/test_leases.py"
 QUESTIONS = "backend/sharing/test_questions.py"
 NOTICES = "backend/sharing/test_notices.py"
 PLACES = "backend/sharing/test_places.py"
+NOTED = "backend/sharing/test_noted.py"
+RECORDS = "model/timeline/records.py"
 
 SHARED = (
     mutant(
@@ -113,8 +115,8 @@ SHARED = (
     mutant(
         "a split repeats a call that is under way",
         LEASE,
-        "        self._changed.set()\n        self._leave_hub_when_idle()\n",
-        "        self._changed.set()\n        self.hub.give_back(self, is_wanted=True)\n",
+        "        self._note_over()\n        self._leave_hub_when_idle()\n",
+        "        self._note_over()\n        self.hub.give_back(self, is_wanted=True)\n",
         f"{QUESTIONS}::test_where_it_could_be_of_two_nobody_is_asked_and_the_server_is_split",
         also=(
             (
@@ -190,7 +192,7 @@ SHARED = (
     mutant(
         "a session hears logs of a level that another one wants",
         HUB,
-        '            if source != "protocol" or lease.wants(level):\n',
+        '            if line.source != "protocol" or lease.wants(line.level):\n',
         "            if True:\n",
         f"{NOTICES}::test_the_most_verbose_level_wins_and_each_hears_its_own",
     ),
@@ -224,5 +226,54 @@ SHARED = (
         "            self._waiting[whose] = queue\n"
         "            self._waiting.move_to_end(whose, last=False)\n",
         f"{PLACES}::test_a_burst_of_one_delays_another_by_one",
+    ),
+    mutant(
+        "what a shared server logs of nobody is lost to who runs the daemon, too",
+        HUB,
+        "        if not listeners:\n            self.owner.unshown(self.principal, line)\n",
+        "        if not listeners:\n",
+        f"{NOTICES}::test_logs_that_may_be_of_anybody",
+    ),
+    mutant(
+        "what a shared server logs of nobody is told to other principals",
+        "session/servers/unshown.py",
+        "        return [self._of[principal]] if principal in self._of else []\n",
+        "        return list(self._of.values())\n",
+        f"{NOTICES}::test_logs_that_may_be_of_anybody",
+    ),
+    mutant(
+        "who shares a server later does not see in its timeline that it is connected",
+        RECORDS,
+        "                for each in noted:\n                    self._keep(fact.session, each)\n",
+        "                pass\n",
+        f"{NOTED}::test_who_comes_later_sees_that_it_is_there_and_nothing_of_before",
+    ),
+    mutant(
+        "what becomes of a shared connection is kept with the first session alone",
+        RECORDS,
+        "        for session in shared.sessions:\n",
+        "        for session in list(shared.sessions)[:1]:\n",
+        f"{NOTED}::test_what_becomes_of_the_connection_is_in_the_timeline_of_each_who_has_it",
+    ),
+    mutant(
+        "who has given a shared server back is told in its timeline what becomes of it",
+        LEASE,
+        "        self._left = reason\n        self._note_over()\n",
+        "        self._left = reason\n",
+        f"{NOTED}::test_who_gives_it_back_hears_no_more_of_it",
+    ),
+    mutant(
+        "who has a connection of its own after a split has two in its timeline",
+        LEASE,
+        "        self._changed.set()\n        self._note_over()\n",
+        "        self._changed.set()\n",
+        f"{NOTED}::test_after_a_split_each_has_its_own",
+    ),
+    mutant(
+        "each look tells again what sharing would save",
+        "web/costs/savings.py",
+        "len(each.pids) >= 2 * self._told.get(key, 1)",
+        "len(each.pids) >= 2",
+        "web/costs/test_savings.py::test_it_is_told_when_there_are_two_and_as_they_double",
     ),
 )

@@ -85,10 +85,10 @@ TIMELINES = (
     mutant(
         "facts of a session that is forgotten make a record of it again",
         "model/timeline/records.py",
-        "        record = self._records.get(fact.session)\n"
+        "        record = self._records.get(session)\n"
         "        if record is not None:  # else it has been forgotten\n",
-        '        new = Record(fact.session, "", fact.at)\n'
-        "        record = self._records.setdefault(fact.session, new)\n"
+        '        new = Record(session, "", fact.at)\n'
+        "        record = self._records.setdefault(session, new)\n"
         "        if record is not None:  # else it has been forgotten\n",
         _RECORDS,
     ),
