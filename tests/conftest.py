@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import warm
 from emceepee_trio import logs
@@ -47,6 +47,10 @@ settings.register_profile(
 )
 # For Pythons beside the one that runs all: what differs between them shows in few examples.
 settings.register_profile("few", settings.get_profile("short"), max_examples=15)
+# For a bug that was planted: that a test fails is all there is to know.
+settings.register_profile(
+    "planted", settings.get_profile("short"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("short")
 
 

@@ -1,15 +1,17 @@
 """Plants known bugs, one at a time, and sees whether the tests that should catch them do.
 
-``python tests/support/planting.py [WORDS]``, or ``nox -s mutations``: all of them, or those in
-whose description one of the words is. Works on a copy of the package and its tests, and writes
-their rows of the table in ``docs/mutations.rst`` anew. Exits with 1 if a bug survived or could not
-be planted. The bugs are in ``mutants/``.
+``python tests/support/planting.py [--jobs N] [WORDS]``, or ``nox -s mutations``: all of them, or
+those in whose description one of the words is. Each job works on a copy of the package and its
+tests. The rows of ``docs/mutations.rst`` are written anew as they come, so that an interrupted run
+has not been in vain. Exits with 1 if a bug survived or could not be planted. The bugs are in
+``mutants/``.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import queue
 import re
 import shutil
 import signal
@@ -17,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 
@@ -59,6 +63,8 @@ COPIED = (PACKAGE, "tests", "pyproject.toml")
 
 GUARD = 120.0
 """Seconds for the tests of one bug, of which many can only hang. Without it they take a few."""
+ALL_OF_THEM = 3600.0
+"""Seconds for the tests of all bugs, without any."""
 GOODBYE = 30.0
 """Seconds for interrupted tests to end what they have started."""
 
@@ -155,11 +161,13 @@ class Copy:
             finally:
                 _signal(process.pid, signal.SIGKILL)
 
-    def pytest(self, tests: Iterable[str], guard: float) -> tuple[int | None, str]:
+    def pytest(self, tests: Iterable[str], guard: float, *more: str) -> tuple[int | None, str]:
         chosen = [f"tests/{test}" for test in tests]
         quietly = ("-q", "-x", "--tb=no", "-p", "no:randomly", "-p", "no:cacheprovider")
-        same = "--hypothesis-seed=0"  # what is caught shall not depend on chance
-        return self.run(sys.executable, "-P", "-m", "pytest", *quietly, same, *chosen, guard=guard)
+        # What is caught shall not depend on chance, and nobody reads the shortest program.
+        same = ("--hypothesis-seed=0", "--hypothesis-profile=planted")
+        command = (sys.executable, "-P", "-m", "pytest", *quietly, *same, *more, *chosen)
+        return self.run(*command, guard=guard)
 
     def is_used(self) -> bool:
         code, said = self.run(
@@ -215,16 +223,34 @@ def _signal(group: int, number: signal.Signals) -> None:
         pass
 
 
-def outcomes(mutants: Sequence[Mutant]) -> Iterator[Outcome]:
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Copy.make(Path(folder))
+def outcomes(mutants: Sequence[Mutant], jobs: int) -> Iterator[Outcome]:
+    """In the order in which they are known; so many at a time, since most of it is waiting."""
+    with ExitStack() as stack:
+        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        for _ in range(jobs):
+            copies.put(Copy.make(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        copy = copies.get()
         if not copy.is_used():
             sys.exit("tests would not use the copy")
         tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
-        code, said = copy.pytest(tests, guard=10 * GUARD)
+        code, said = copy.pytest(tests, ALL_OF_THEM, "-n", str(jobs))
         if code != 0:
             sys.exit(f"without any bug these tests fail:\n{said}")
-        yield from map(copy.fate_of, mutants)
+        copies.put(copy)
+
+        def fate_of(mutant: Mutant) -> Outcome:
+            copy = copies.get()
+            try:
+                return copy.fate_of(mutant)
+            finally:
+                copies.put(copy)
+
+        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        try:
+            for done in as_completed([pool.submit(fate_of, mutant) for mutant in mutants]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def page(found: Iterable[Outcome], before: str = "") -> str:
@@ -244,13 +270,13 @@ def _shown(outcome: Outcome) -> str:
     return f"``{file}``" + (f": {name.removeprefix('test_').replace('_', ' ')}" if name else "")
 
 
-def main(words: Sequence[str]) -> int:
+def main(words: Sequence[str], jobs: int) -> int:
     chosen = [m for m in ALL if not words or any(word in m.bug for word in words)]
     found = []
-    for outcome in outcomes(chosen):
+    for outcome in outcomes(chosen, min(jobs, len(chosen))):
         found.append(outcome)
         print(f"{outcome.fate.value:8}  {outcome.mutant.bug}  ({outcome.by})", flush=True)
-    PAGE.write_text(page(found, PAGE.read_text() if words else ""))
+        PAGE.write_text(page([outcome], PAGE.read_text()))
     return any(outcome.fate is not Fate.CAUGHT for outcome in found)
 
 
@@ -259,4 +285,11 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("words", nargs="*", metavar="WORDS", help="of descriptions of bugs")
-    sys.exit(main(parser.parse_args().words))
+    parser.add_argument(
+        *("-j", "--jobs"),
+        type=int,
+        default=(os.cpu_count() or 1) + 1,  # most bugs show by something that does not come
+        help="how many at a time (default: %(default)s)",
+    )
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.words, arguments.jobs))
