@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib.util import resolve_name
 from pathlib import Path
@@ -167,6 +168,27 @@ def test_no_two_things_have_one_name() -> None:
 def test_no_room_is_crowded() -> None:
     rooms = [path.parent for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
     assert [str(room) for room in {*rooms} if rooms.count(room) > 12] == []
+
+
+def rooms() -> Iterator[tuple[str, str, set[str]]]:
+    """Each package below our own, with its docstring and what is in it."""
+    for init in SOURCE.rglob("*/__init__.py"):
+        doc = ast.get_docstring(ast.parse(init.read_text()))
+        modules = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
+        packages = {path.parent.name for path in init.parent.glob("*/__init__.py")}
+        yield module_name(init, SOURCE), doc or "", modules | packages
+
+
+@pytest.mark.parametrize(("doc", "there"), [pytest.param(d, t, id=r) for r, d, t in rooms()])
+def test_a_room_says_what_is_in_it(doc: str, there: set[str]) -> None:
+    assert there - set(re.findall(r"`(\w+)`", doc)) == set()
+
+
+def test_the_map_shows_every_room() -> None:
+    page = (SOURCE.parent / "docs" / "architecture.rst").read_text("utf-8")
+    rooms = page.partition("\nThe rooms\n")[2].partition("\nThe ways of data\n")[0]
+    there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert there - {"__init__", "__pycache__"} - set(re.findall(r"\w+", rooms)) == set()
 
 
 @pytest.mark.parametrize("module", PURE)

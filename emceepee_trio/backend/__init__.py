@@ -7,5 +7,6 @@ connection, from the try to the loss, and `chores` what it does beside answering
 `shared` what all servers of a daemon share.
 
 `connections` is one negotiated connection, over a transport of `children` (programs) or `http`
-(URLs); `catalogue` is what servers have, and what is remembered of that.
+(URLs); `catalogue` is what servers have, and what is remembered of that; `sharing` is one
+connection for many sessions.
 """

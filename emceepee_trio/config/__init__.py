@@ -1,8 +1,9 @@
 """The configuration: frozen classes with every default and bound, and how files become them.
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
-``files`` reads them, ``dialects`` knows other programs' files, ``ourselves`` what in them is us;
-``schema`` tells editors of it, and ``entries`` are servers as people see and edit them.
+``roots`` the folders that servers are told to keep to; ``files`` reads them, ``dialects`` knows
+other programs' files, ``ourselves`` what in them is us; ``schema`` tells editors of it, and
+``entries`` are servers as people see and edit them.
 """
 
 from __future__ import annotations

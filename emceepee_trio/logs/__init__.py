@@ -4,7 +4,8 @@ Callers name the event and its fields; tool arguments, header and environment va
 are never among them, and of the id of a ``session`` only its label is written. Lines of other
 libraries pass through with their logger's name as the event. Nobody waits for whoever reads
 them, and no peer can make them more, or longer, than there is room for: what a line is is in
-`lines`, what happens too often in `frequency`, and who writes in `writer`.
+`lines`, what happens too often in `frequency`, and who writes in `writer`;
+`facts` are those that are told here.
 """
 
 from __future__ import annotations

@@ -6,5 +6,6 @@ noted of all that happens · `states` what things can become, and the `diagrams`
 names are let through · `wire` all of it as the JSON that clients see.
 
 `json` reads and writes what others wrote; `text` is what people are shown; `native` is what things
-of many servers are called in one list; `timeline` is what facts come to, replayed.
+of many servers are called in one list; `timeline` is what facts come to, replayed; `search` finds
+by words; `protocol` is what MCP says.
 """

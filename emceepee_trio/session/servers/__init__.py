@@ -2,6 +2,6 @@
 
 `registry` shared by all sessions, while connections never are · `backends` those of one session ·
 `planned` those that it had from its beginning · `index` what can be found of them · `ledger` what
-its client has been told of each · `roots` which folders each is told to keep to · `spawning` which
-programs clients may have started.
+its client has been told of each, `unshown` what none is · `roots` which folders each is told to
+keep to · `spawning` which programs clients may have started.
 """

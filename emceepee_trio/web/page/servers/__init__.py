@@ -1,5 +1,5 @@
 """Servers: `listing` what there are and how they stand · `acting` adding, removing, switching and
-reconnecting them · `trying` their tools · `logged` what they write.
+reconnecting them, and `entering` what they are · `trying` their tools · `logged` what they write.
 """
 
 from __future__ import annotations
