@@ -138,7 +138,7 @@ class Limits:
     events_ms: Annotated[int, Bounds(SECOND, DAY), Doc("How long an event is kept.")] = 30 * MINUTE
     facts: Annotated[
         int,
-        Bounds(0, 1_000_000),
+        Bounds(0, 10_000),  # of so many, those that go first are found while others wait
         Doc(
             "Facts kept per session, for its timeline on the page, of about 256 bytes each; what "
             "is over goes first. 0: there are no timelines."
@@ -146,7 +146,7 @@ class Limits:
     ] = 5000
     facts_in_all: Annotated[
         int,
-        Bounds(100, 10_000_000),
+        Bounds(100, 1_000_000),
         Doc("The same of all sessions together; of those that have ended they go first."),
     ] = 100_000
     notifications: Annotated[
@@ -361,7 +361,10 @@ class PageSettings:
 
     payloads: Annotated[
         bool,
-        Doc("Whether it shows arguments and results of calls to who asks for them."),
+        Doc(
+            "Whether it shows arguments and results of calls to who asks for them, and what their "
+            "servers say of them meanwhile and of their failure."
+        ),
     ] = True
 
 

@@ -153,6 +153,7 @@ class _Found:
 
     def _call(self, session: Session, call: Call) -> dict[str, Any]:
         task = call.task
+        said = task.status_message if task is not None else call.said
         return {
             **self.named(session),
             "call": call.id,
@@ -161,7 +162,7 @@ class _Found:
             "is_task": task is not None,
             "seconds": round(self.now - call.started, 1),
             "waits": wait_of(session, call).to_json(self.now),
-            "progress": (task.status_message if task is not None else call.said) or None,
+            "progress": said if said and self.pages.manager.config.page.payloads else None,
         }
 
     def _child(self, child: _Child, sizes: Sizes) -> dict[str, Any]:

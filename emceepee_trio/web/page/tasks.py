@@ -36,7 +36,9 @@ def add_to(pages: Pages) -> None:
     @pages.view("/tasks", "tasks.html")
     async def tasks() -> Data:
         found = await in_slices(_newest(pages.manager.sessions(visit().visitor.whose)))
-        return {"tasks": [{**_whose(pages, session), **_task(task)} for session, task in found]}
+        return {
+            "tasks": [{**_whose(pages, session), **_task(pages, task)} for session, task in found]
+        }
 
     @pages.view(CALL, "call.html")
     async def call(session: str, call: str) -> Data:
@@ -44,7 +46,7 @@ def add_to(pages: Pages) -> None:
         shows = request.args.get("show")
         if shows is not None and not pages.manager.config.page.payloads:
             raise Denied("arguments and results are not shown on this page (page.payloads)")
-        return {**_whose(pages, theirs), **_call(theirs, found), **_payload(found, shows)}
+        return {**_whose(pages, theirs), **_call(pages, theirs, found), **_payload(found, shows)}
 
     @pages.act(f"{CALL}/cancel")
     async def cancel(session: str, call: str) -> Changed:
@@ -82,8 +84,10 @@ def _whose(pages: Pages, session: Session) -> dict[str, str]:
     }
 
 
-def _task(task: Task) -> dict[str, Any]:
-    error = task.error
+def _task(pages: Pages, task: Task) -> dict[str, Any]:
+    """What its server says of it may tell what it was asked."""
+    is_told = pages.manager.config.page.payloads
+    error = task.error if is_told else None
     return {
         "call": task.task_id,
         "server": task.server,
@@ -91,12 +95,12 @@ def _task(task: Task) -> dict[str, Any]:
         "status": task.status.value,
         "created_at": task.created_at,
         "last_updated_at": task.last_updated_at,
-        "status_message": task.status_message,
+        "status_message": task.status_message if is_told else None,
         "error": None if error is None else cut(error, REASON),
     }
 
 
-def _call(session: Session, call: Call) -> dict[str, Any]:
+def _call(pages: Pages, session: Session, call: Call) -> dict[str, Any]:
     now, task = trio.current_time(), call.task
     is_over = call.slot.is_settled
     return {
@@ -108,7 +112,7 @@ def _call(session: Session, call: Call) -> dict[str, Any]:
         "is_over": is_over,
         "waits": None if is_over else wait_of(session, call).to_json(now),
         "args_bytes": call.args_bytes,
-        "task": None if task is None else _task(task),
+        "task": None if task is None else _task(pages, task),
         "args": None,
         "result": None,
         "texts": [],

@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from emceepee_trio.config import Policy, Server
 from emceepee_trio.model.states import BackendState
-from fake_backends import HERE, raw, until
+from fake_backends import HERE, demo, raw, until
 from page_world import JSON, open_page
 from scripted import RESULTS, scripted
 
@@ -161,6 +161,29 @@ async def test_arguments_and_results_can_be_switched_off() -> None:
             assert (await browser.get(f"{asked}?show=args")).status == 403
             assert b"hush" not in (await browser.get(asked)).body
         assert "page.payloads" in await browser.page(where)
+
+
+@pytest.mark.parametrize("payloads", [True, False])
+async def test_what_a_server_says_of_its_calls_is_switched_off_as_well(payloads: bool) -> None:
+    servers = [Server("raw", **raw()), Server("demo", **demo())]
+    async with open_page(servers=servers, payloads=payloads) as world:
+        browser = await world.logged_in()
+        for path, args in (
+            ("/servers/raw/tools/rpc_error", {"message": "hush of an error"}),
+            ("/servers/demo/tools/slow", {"seconds": 600, "steps": 1000}),
+        ):
+            assert (await browser.submit(path, path, json=json.dumps(args))).status == 303
+        (session,) = world.manager.sessions()
+        tasks = {task.tool: task for task in session.calls.tasks()}
+        failed, slow = tasks["rpc_error"], tasks["slow"]
+        await until(lambda: failed.error is not None and bool(slow.status_message))
+        name = (await browser.json("/tasks"))["tasks"][0]["session"]
+        paths = ["/", "/tasks", *(f"/calls/{name}/{task.task_id}" for task in (failed, slow))]
+        shown = ""
+        for path in paths:
+            shown += await browser.page(path) + json.dumps(await browser.json(path))
+        for text in ("hush of an error", r"step \d+ of 1000"):
+            assert bool(re.search(text, shown)) is payloads, text
 
 
 async def test_a_call_is_cancelled() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from quart import Response, request
 
 from ....errors import NotFound
+from ....model.json.intake import Steps
 from ....model.timeline.records import Record, Records
 from ....model.timeline.rows import PHASES, Row, Timeline
 from ....model.timeline.window import Window
@@ -30,50 +31,10 @@ def add_to(pages: Pages, records: Records) -> None:
         whose, now = visit().visitor.whose, time.time()
         record = _record(pages, records, name, whose)
         asked = Look.of(request.args.to_dict(flat=False))
-        timeline = await in_slices(record.replayed())
-        rows = list(timeline.rows.values())
-        whole = whole_of(rows, record.opened_at, now)
-        seen = asked.window(whole, record.opened_at)
-        chosen = [row for row in rows if seen.shows(row)]
-        fitting = [row for row in chosen if asked.filter.takes(row)]
-        part = part_of(fitting, asked.page, seen)
-        shown = [*part.beside, *part.rows]
-        said: dict[str, Any] = {
-            "session": _session(pages, record, timeline, now),
-            "window": _times(seen, record.opened_at),
-            "whole": _times(whole, record.opened_at),
-            "filters": offered(chosen, asked),
-            "count": part.count,
-            "pages": part.pages,
-            "page": asked.page,
-            "ledger": _ledger(record),
-            "rows": [row_json(row, now) for row in shown],
-        }
+        said = await in_slices(_shown(pages, record, asked, now, is_drawn=not wants_json()))
         if wants_json():
             return json_response(200, said)
-        picture = drawn(rows, shown, part.window, whole)
-        said["rows"] = [
-            {**dict.fromkeys(ROW), **entry, **place, **_words(row, now)}
-            for row, entry, place in zip(shown, said["rows"], picture["rows"], strict=True)
-        ]
-        since = record.opened_at
-        for bucket in picture["overview"]:
-            bucket["query"] = asked.looking_at(bucket["window"].within(whole), since)
-        drawing = {
-            "overview": picture["overview"],
-            "ticks": part.window.ticks(since),
-            "zooms": zooms(asked, part.window, whole, since),
-            "seen": whole.bar(part.window.begins, part.window.ends),
-            "first": part.first,
-            "last": part.first + len(part.rows) - 1,
-            "legend": [(phase, PHASES[phase]) for phase in LEGEND],
-            "newer": asked.link(page=asked.page - 1) if asked.page > 1 else None,
-            "older": asked.link(page=asked.page + 1) if asked.page < part.pages else None,
-            "without_filters": asked.link(kind=None, server=None, tool=None, outcome=None),
-            "kept": _kept(asked),
-            "length": duration(seen.length),
-        }
-        return await pages.html(200, "session.html", {**said, "drawing": drawing, "asked": asked})
+        return await pages.html(200, "session.html", {**said, "asked": asked})
 
     for path, name in (
         ("/sessions/<name>", "session"),
@@ -81,6 +42,61 @@ def add_to(pages: Pages, records: Records) -> None:
         (f"{API}/sessions/<name>/timeline", "api_timeline"),
     ):
         pages.blueprint.add_url_rule(path, name, session, methods=["GET"])
+
+
+def _shown(
+    pages: Pages, record: Record, asked: Look, now: float, *, is_drawn: bool
+) -> Steps[dict[str, Any]]:
+    """As JSON; what is drawn of it is for people."""
+    timeline = yield from record.replayed()
+    rows = list(timeline.rows.values())
+    whole = whole_of(rows, record.opened_at, now)
+    seen = asked.window(whole, record.opened_at)
+    yield
+    chosen = [row for row in rows if seen.shows(row)]
+    yield
+    fitting = [row for row in chosen if asked.filter.takes(row)]
+    part = part_of(fitting, asked.page, seen)
+    shown = [*part.beside, *part.rows]
+    yield
+    said: dict[str, Any] = {
+        "session": _session(pages, record, timeline, now),
+        "window": _times(seen, record.opened_at),
+        "whole": _times(whole, record.opened_at),
+        "filters": offered(chosen, asked),
+        "count": part.count,
+        "pages": part.pages,
+        "page": asked.page,
+        "ledger": _ledger(record),
+        "rows": [row_json(row, now) for row in shown],
+    }
+    if not is_drawn:
+        return said
+    yield
+    picture = drawn(rows, shown, part.window, whole)
+    said["rows"] = [
+        {**dict.fromkeys(ROW), **entry, **place, **_words(row, now)}
+        for row, entry, place in zip(shown, said["rows"], picture["rows"], strict=True)
+    ]
+    since = record.opened_at
+    for bucket in picture["overview"]:
+        bucket["query"] = asked.looking_at(bucket["window"].within(whole), since)
+    yield
+    said["drawing"] = {
+        "overview": picture["overview"],
+        "ticks": part.window.ticks(since),
+        "zooms": zooms(asked, part.window, whole, since),
+        "seen": whole.bar(part.window.begins, part.window.ends),
+        "first": part.first,
+        "last": part.first + len(part.rows) - 1,
+        "legend": [(phase, PHASES[phase]) for phase in LEGEND],
+        "newer": asked.link(page=asked.page - 1) if asked.page > 1 else None,
+        "older": asked.link(page=asked.page + 1) if asked.page < part.pages else None,
+        "without_filters": asked.link(kind=None, server=None, tool=None, outcome=None),
+        "kept": _kept(asked),
+        "length": duration(seen.length),
+    }
+    return said
 
 
 def _record(pages: Pages, records: Records, name: str, whose: str | None) -> Record:
