@@ -54,8 +54,6 @@ SUSPENSIONS = 20_000
 """Times that a script may want something of the outside, logging and sleeping too."""
 RECURSION = 500
 """Of this program."""
-NICENESS = 5
-"""Of the sandbox: who waits for a call is in front of who computes."""
 OUT_OF_MEMORY = "1000"
 """How much sooner than others this program goes if the machine has none left: first."""
 
@@ -205,7 +203,6 @@ class Sandboxed:
                 session.feed_run(PRELUDE)
                 sandbox = session.worker_pid
                 assert sandbox is not None  # it has just answered
-                os.setpriority(os.PRIO_PROCESS, sandbox, NICENESS)
                 self._outside.sandbox = os.pidfd_open(sandbox)
                 value = plain(self._drive(session), lenient=True)
         except monty.MontyError as error:

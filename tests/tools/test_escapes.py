@@ -202,6 +202,9 @@ async def test_a_script_ends_with_its_program_and_its_program_with_it(connect: O
         await until(lambda: not sandboxes())
         await started()
         assert len(sandboxes()) == 2
+        # Each gives way to who waits for a call, from its first step on.
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        assert all(os.getpriority(os.PRIO_PROCESS, pid) > ours for pid in sandboxes())
     await until(lambda: not sandboxes())
 
 
