@@ -184,10 +184,22 @@ async def test_it_has_failed_only_for_an_error_of_the_protocol() -> None:
         assert "error" not in told
 
 
+async def test_what_a_tool_says_of_its_failure_is_a_result() -> None:
+    async with tasking("/servers/bad/mcp", limits={"execute_timeout_ms": 1}) as tasking_:
+        task = await tasking_.call("never")
+        said = {"content": [], "isError": True}
+        tasking_.play.at_last = {"result": said}
+        await tasking_.ask("tools/list")
+        told = await tasking_.ended(task)
+        assert (told["status"], told["result"]["isError"]) == ("completed", True)
+        assert "error" not in told
+
+
 async def test_a_failed_task_has_the_error_that_its_server_answered() -> None:
     async with tasking("/servers/bad/mcp", limits={"execute_timeout_ms": 1}) as tasking_:
         task = await tasking_.call("never")
-        failed = tasking_.play.fails = {"code": -32050, "message": "no", "data": [1]}
+        failed = {"code": -32050, "message": "no", "data": [1]}
+        tasking_.play.at_last = {"error": failed}
         await tasking_.ask("tools/list")
         told = await tasking_.ended(task)
         assert (told["status"], told["error"]) == ("failed", failed)

@@ -113,8 +113,8 @@ class Play:
     instead: dict[str, list[bytes]] = attrs.field(factory=dict)
     """Lines by method, in which :data:`ID` stands for the id of the request; "start": first."""
     era: str = "handshake"
-    fails: Json | None = None
-    """The error that answers a call of `never`, once anything else is asked."""
+    at_last: Json | None = None
+    """Whether an error or a result: what answers a call of `never`, once anything else is asked."""
     heard: list[Json] = attrs.field(factory=list, init=False)
     connections: Iterator[int] = attrs.field(factory=itertools.count, init=False)
 
@@ -183,8 +183,8 @@ class _Peer:
         if tool == "never":
             self.unanswered = request_id
             return
-        if self.play.fails is not None:
-            await self._say({"jsonrpc": "2.0", "id": self.unanswered, "error": self.play.fails})
+        if self.play.at_last is not None:
+            await self._say({"jsonrpc": "2.0", "id": self.unanswered, **self.play.at_last})
         if tool == "ask" and era == "handshake":
             question = f"q{next(self.questions)}"
             self.asking[question] = message

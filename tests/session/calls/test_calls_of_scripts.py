@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.errors import ExecutionFailed, TimedOut
-from emceepee_trio.session.calls.call import Call, Task
+from emceepee_trio.session.calls.call import Call, Result, Task
 from parts import Peer, World, open_calls
 
 RESULT = {"content": [], "isError": False}
@@ -42,12 +42,24 @@ async def _see_end(world: World, call: Call, ends: list[str]) -> None:
 
 async def test_none_is_made_after_the_time_of_a_script(autojump_clock: MockClock) -> None:
     async with open_calls() as world:
-        said = TimedOut("its time is over")
-        script = world.begin(Peer(), patience=5, hard_timeout=2, overdue=lambda: said)
+        said, deaf = TimedOut("its time is over"), trio.Event()
+
+        async def send(call: Call) -> Result:
+            with trio.CancelScope(shield=True):
+                await deaf.wait()
+            await trio.lowlevel.checkpoint()
+            return RESULT
+
+        script = world.calls.begin(
+            *("files", "code", {}, send), patience=5, ttl=60, hard_timeout=2, overdue=lambda: said
+        )
         await trio.sleep(2)
-        # Its task has had no turn yet, and it is over.
-        with pytest.raises(ExecutionFailed, match="the script has ended"):
-            world.begin(Peer(), within=script)
+        assert not script.slot.is_settled  # its task does not see that it is over
+        try:
+            with pytest.raises(ExecutionFailed, match="the script has ended"):
+                world.begin(Peer(), within=script)
+        finally:
+            deaf.set()
         with pytest.raises(TimedOut, match="its time is over"):
             await world.calls.wait(script, 5)
 

@@ -96,7 +96,7 @@ GATEWAY = (
         '        return said | {"status": "failed" if is_error else said["status"]} | {\n'
         '            "result": call.slot.peek()\n'
         "        }\n",
-        f"{_TASKS}test_it_has_failed_only_for_an_error_of_the_protocol",
+        f"{_TASKS}test_what_a_tool_says_of_its_failure_is_a_result",
     ),
     mutant(
         "who does not know tasks gets one",
