@@ -35,6 +35,17 @@ FLAGS = (
 PHONE = {"width": 390, "height": 800}
 DESK = {"width": 1200, "height": 900}
 
+YES_OR_NO = {
+    "mode": "form",
+    "message": "Shall I go on?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"go": {"type": "boolean", "title": "Go on"}},
+        "required": ["go"],
+    },
+}
+"""What is asked by ``raw/ask``."""
+
 Json = dict[str, Any]
 
 

@@ -30,7 +30,7 @@ class Daemon:
 def serve(
     folder: Path, *options: str, command: Sequence[str] = (), **environment: str
 ) -> Iterator[Daemon]:
-    """A daemon on a port of its own, whose files are in *folder*.
+    """A daemon on a port of its own, unless `PORT` says which, whose files are in *folder*.
 
     Whoever leaves finds that it ended well, and that no bug of ours was logged meanwhile.
     """
@@ -38,7 +38,15 @@ def serve(
     stderr = folder / "stderr"
     with stderr.open("wb") as file:
         process = subprocess.Popen(
-            [*command, "serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options],
+            [
+                *command,
+                "serve",
+                "--bind",
+                f"127.0.0.1:{environment.get('PORT', 0)}",
+                "--state-dir",
+                str(folder),
+                *options,
+            ],
             env={**os.environ, "XDG_CONFIG_HOME": str(folder), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

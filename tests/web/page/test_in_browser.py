@@ -11,7 +11,7 @@ import attrs
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browsing import DESK, PHONE, HttpClient, Window, chromium, link, obstacles, window
+from browsing import DESK, PHONE, YES_OR_NO, HttpClient, Window, chromium, link, obstacles, window
 from fake_backends import demo, raw
 from served import serve
 
@@ -19,15 +19,6 @@ pytestmark = pytest.mark.once
 TOKEN = "token-of-the-page"
 
 BROKEN = "import sys; print('no module <b>left-pad</b>', file=sys.stderr); sys.exit(3)"
-YES_OR_NO = {
-    "mode": "form",
-    "message": "Shall I go on?",
-    "requestedSchema": {
-        "type": "object",
-        "properties": {"go": {"type": "boolean", "title": "Go on"}},
-        "required": ["go"],
-    },
-}
 
 
 @attrs.frozen

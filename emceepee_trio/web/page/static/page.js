@@ -137,6 +137,24 @@
     liveness.hidden = !text;
   };
 
+  // The stream. A browser tries again by itself where nobody answers, but not where the answer was
+  // no: of a daemon that was started again, to which nobody has logged in yet, or of a proxy.
+
+  const SHORTEST = 2000;
+  const LONGEST = 60000;
+
+  const listen = (where, pause) => {
+    const stream = new EventSource(where);
+    stream.addEventListener("changed", () => { say(""); refresh(); });
+    stream.onopen = () => { say(""); pause = SHORTEST; };
+    stream.onerror = () => {
+      say("reconnecting …");
+      if (stream.readyState !== EventSource.CLOSED) return;
+      refresh();
+      setTimeout(() => listen(where, Math.min(pause * 2, LONGEST)), pause);
+    };
+  };
+
   // The start
 
   const start = () => {
@@ -157,10 +175,7 @@
     document.addEventListener("page:changed", follow);
     const where = document.body.dataset.live;
     if (!where) return;
-    const stream = new EventSource(where);
-    stream.addEventListener("changed", () => { say(""); refresh(); });
-    stream.onerror = () => say(stream.readyState === EventSource.CLOSED ? "not live: reload to see more" : "reconnecting …");
-    stream.onopen = () => say("");
+    listen(where, SHORTEST);
     document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refresh(); });
     window.page = { refresh };
   };
