@@ -53,11 +53,11 @@ from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
-from ..waits.bell import Bell
 from ..waits.slices import in_slices
 from ..web.wire import (
     KEEP_ALIVE,
     KEEP_ALIVE_EVERY,
+    ClientGone,
     Headers,
     answer,
     dump,
@@ -96,7 +96,6 @@ class _Exchange:
 
     request_id: str | int
     said: deque[str] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
-    news: Bell = attrs.field(factory=Bell, init=False)
     answer: JSONRPCResponse | JSONRPCError | None = attrs.field(default=None, init=False)
     transport: TransportContext = attrs.field(default=TRANSPORT, init=False)
     message_metadata: None = attrs.field(default=None, init=False)
@@ -104,6 +103,7 @@ class _Exchange:
     is_written: bool = attrs.field(default=False, init=False)
     """The transport has the answer."""
     _delivery: Delivery | None = attrs.field(default=None, init=False)
+    _waiting: trio.CancelScope | None = attrs.field(default=None, init=False)
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -127,7 +127,7 @@ class _Exchange:
     def say(self, message: JSONRPCNotification) -> None:
         """Before the answer."""
         self.said.append(dump(message))
-        self.news.ring()
+        self._tell()
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -137,6 +137,11 @@ class _Exchange:
     def carry(self, _: RequestId, delivery: Delivery) -> None:
         """The answer is going to tell of these events."""
         self._delivery = delivery
+
+    @property
+    def carries(self) -> bool:
+        """Something is lost if the answer is."""
+        return self._delivery is not None
 
     def settle(self, *, is_told: bool) -> None:
         """What becomes of them, if nothing has yet."""
@@ -148,7 +153,29 @@ class _Exchange:
 
     def finish(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         self.answer = answer
-        self.news.ring()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel("there are news")
+
+    async def news(self, receive: Receive) -> bool:
+        """Wait for the answer, or for what is said before it, until the client has heard nothing
+        for long. Whether there are any.
+
+        Raises:
+            ClientGone: nobody else looks whether it is, so this does, also if there are news.
+        """
+        with trio.move_on_after(0 if self._has_news else KEEP_ALIVE_EVERY) as self._waiting:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            raise ClientGone
+        self._waiting = None
+        return self._has_news
+
+    @property
+    def _has_news(self) -> bool:
+        return self.answer is not None or bool(self.said)
 
 
 @attrs.define(eq=False)
@@ -229,7 +256,7 @@ class Modern:
         name = workspace_of(scope, principal)
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
-        session = await open_session(self.manager, name, principal)
+        session = self.manager.get(name) or await open_session(self.manager, name, principal)
         exchange = _Exchange(message.id)
         front = Front(session, self.manager, face, session.draining, exchange.carry)
         workspace = self._workspace(session)
@@ -278,20 +305,16 @@ class Modern:
         async def report(*progress: Any) -> None:
             exchange.say(progress_note(*progress))
 
-        async def watch() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            # Closing the response is this era's cancellation.
-            front.client_is_gone()
-            nursery.cancel_scope.cancel("client is gone")
-
         with session.presence.busy(), workspace.serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(watch)
                     nursery.start_soon(handle)
-                    await _respond(exchange, send)
-                    nursery.cancel_scope.cancel("answered")
+                    try:
+                        await _respond(exchange, receive, send)
+                    except ClientGone:
+                        # Closing the response is this era's cancellation.
+                        front.client_is_gone()
+                        nursery.cancel_scope.cancel("client is gone")
             finally:
                 exchange.settle(is_told=False)
                 if request.on_end is not None:
@@ -315,10 +338,8 @@ class Modern:
         self.manager.end(session, "DELETE")
 
 
-async def _respond(exchange: _Exchange, send: Send) -> None:
-    with trio.move_on_after(KEEP_ALIVE_EVERY):
-        while exchange.answer is None and not exchange.said:
-            await exchange.news.wait()
+async def _respond(exchange: _Exchange, receive: Receive, send: Send) -> None:
+    await exchange.news(receive)
     if exchange.answer is not None and not exchange.said:
         await _hand_over(
             exchange, partial(send_json, send, _status(exchange.answer), await _said(exchange))
@@ -326,13 +347,11 @@ async def _respond(exchange: _Exchange, send: Send) -> None:
         return
     await start_events(send)
     while True:
-        while exchange.said:
+        for _ in range(len(exchange.said)):
             await send_event(send, await in_slices(event(exchange.said.popleft())))
-        if exchange.answer is not None:
+        if exchange.answer is not None and not exchange.said:
             break
-        with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
-            await exchange.news.wait()
-        if silence.cancelled_caught:
+        if not await exchange.news(receive):
             await send_event(send, KEEP_ALIVE)
     end = {"type": "http.response.body", "body": await in_slices(event(await _said(exchange)))}
     await _hand_over(exchange, partial(send, end))
@@ -350,8 +369,11 @@ async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) 
     """Write the answer, unless the client is known to be gone."""
     await trio.lowlevel.checkpoint_if_cancelled()
     # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
-    exchange.settle(is_told=True)
     exchange.is_written = True
+    if not exchange.carries:
+        await write()
+        return
+    exchange.settle(is_told=True)
     with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
         await write()
 
