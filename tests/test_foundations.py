@@ -11,7 +11,7 @@ import ast
 import re
 import tomllib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
@@ -31,7 +31,14 @@ from mcp.server.runner import serve_loop
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCNotification, JSONRPCRequest
+from mcp_types import (
+    CONNECTION_CLOSED,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from trio.testing import wait_all_tasks_blocked
 
 import emceepee_trio
@@ -303,6 +310,38 @@ async def test_the_dispatcher_takes_our_ids_and_leaves_cancelling_to_us() -> Non
         await wait_all_tasks_blocked()
         with pytest.raises(anyio.WouldBlock):
             from_it.receive_nowait()
+
+
+async def test_who_asks_is_told_an_answer_by_who_has_read_it() -> None:
+    writes, from_it = anyio.create_memory_object_stream[Any](10)
+    to_it, reads = anyio.create_memory_object_stream[Any](0)
+    ours = sdk.Dispatcher(reads, writes)
+    said: list[Any] = []
+
+    async def ask(request_id: int) -> None:
+        with suppress(MCPError):
+            said.append(await ours.send_raw_request("ping", None, {"request_id": request_id}))
+            return
+        said.append("refused")
+
+    async def nothing(*_: object) -> Any:
+        raise AssertionError("nobody says anything")
+
+    with trio.fail_after(GUARD):
+        async with trio.open_nursery() as nursery, to_it, from_it:
+            nursery.start_soon(ours.run, nothing, nothing)
+            nursery.start_soon(ask, 1)
+            nursery.start_soon(ask, 2)
+            await wait_all_tasks_blocked()
+            ours.settle(JSONRPCResponse(jsonrpc="2.0", id=1, result={"x": 1}))
+            ours.settle(JSONRPCResponse(jsonrpc="2.0", id=3, result={}))  # nobody's
+            await wait_all_tasks_blocked()
+            assert said == [{"x": 1}]
+            error = ErrorData(code=-32000, message="no")
+            ours.settle(JSONRPCError(jsonrpc="2.0", id=2, error=error))
+            await wait_all_tasks_blocked()
+            assert said == [{"x": 1}, "refused"]
+            nursery.cancel_scope.cancel()
 
 
 # The SDK's server.

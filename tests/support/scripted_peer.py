@@ -33,6 +33,7 @@ class Child:
     failure: str | None = None
     patience: float = 0
     heard: int = 0
+    settles: Callable[[SessionMessage], bool] = lambda _: False
 
 
 @attrs.define(eq=False)
@@ -68,7 +69,11 @@ class Peer:
         """Whether it could be said; *about*: in the answer to the request of that id."""
         parsed: JSONRPCMessage = jsonrpc_message_adapter.validate_python(message)
         of = None if about is None else ServerMessageMetadata(about)
-        self.says.send_nowait(SessionMessage(parsed, of))
+        item = SessionMessage(parsed, of)
+        # As a process does.
+        is_read = self.says.statistics().tasks_waiting_receive > 0
+        if self.child is None or not (is_read and self.child.settles(item)):
+            self.says.send_nowait(item)
         return True
 
     def answer(self, request_id: int, result: dict[str, Any]) -> None:

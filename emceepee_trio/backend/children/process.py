@@ -86,6 +86,8 @@ class Process:
     _on_stderr: Callable[[str], None]
     _on_noise: Callable[[str], None]
     _kin: Kin | None
+    settles: Callable[[SessionMessage], bool] = lambda _: False
+    """Takes an answer that nothing is in front of, and what it takes goes no further."""
     patience: float = PATIENCE
     """Seconds for each step of the end; a change counts from the next step."""
     started_at: float = attrs.field(factory=time.time, init=False)
@@ -240,6 +242,9 @@ class Process:
         if said.why_not is not None:
             self._on_noise(text(line[:TEXT_LINE]))
         for message in map(SessionMessage, said.messages):
+            # Who waits for more has handled all that was in front of it.
+            if self._parsed.statistics().tasks_waiting_receive and self.settles(message):
+                continue
             try:
                 self._parsed.send_nowait(message)  # as a rule somebody waits for it
             except trio.WouldBlock:

@@ -145,6 +145,16 @@ async def _open_connection(
         witness = Witness(over)
         reads, writes = _Reads(streams.reads, witness), _Writes(streams.writes, over)
         dispatcher = Dispatcher(reads, writes)
+
+        def settles(item: SessionMessage) -> bool:
+            if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                return False
+            witness.read(item)
+            dispatcher.settle(item.message)
+            return True
+
+        if streams.process is not None:
+            streams.process.settles = settles
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
             negotiated = await _negotiate(

@@ -20,7 +20,13 @@ from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import ClientMessageMetadata
-from mcp_types import CONNECTION_CLOSED, ErrorData, JSONRPCRequest
+from mcp_types import (
+    CONNECTION_CLOSED,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from ...waits.slot import Slot
 
@@ -121,6 +127,11 @@ class Dispatcher(JSONRPCDispatcher[Any]):
         if isinstance(outcome, ErrorData):
             raise MCPError(code=outcome.code, message=outcome.message, data=outcome.data)
         return outcome
+
+    def settle(self, answer: JSONRPCResponse | JSONRPCError) -> None:
+        """At once, what :meth:`run` would do with it in a step of its own."""
+        said = answer.result if isinstance(answer, JSONRPCResponse) else answer.error
+        self._resolve_pending(answer.id, said)
 
 
 def _closed() -> MCPError:
