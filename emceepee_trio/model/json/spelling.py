@@ -24,15 +24,16 @@ FEW = 500
 
 def weight(value: Any) -> int:
     """How much there is to write; looks at no more of it than one step writes."""
-    values, found = [value], 0
+    values, found, each = [value], 0, CHARACTERS // VALUES
     for inner in values:
-        if type(inner) is str:
+        kind = type(inner)
+        if kind is str:
             found += len(inner)
-        elif type(inner) is dict:
+        elif kind is dict:
             values += inner.values()
-        elif type(inner) is list:
+        elif kind is list:
             values += inner
-        found += CHARACTERS // VALUES
+        found += each
         if found > CHARACTERS:
             break
     return found
