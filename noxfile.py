@@ -191,6 +191,13 @@ def servers(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def pictures(session: nox.Session) -> None:
+    """The page in a browser, as pictures: all of them into FOLDER (``-- FOLDER``), or the docs'."""
+    session.install(".", *group("tests"))
+    session.run("python", "tests/support/page_pictures.py", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """The benchmarks, each a table on stdout: all of them, or those named; with the arguments."""
     session.install(".")

@@ -120,6 +120,7 @@ async def open_page(
     limits: Limits | None = None,
     policy: Policy | None = None,
     mount: str = "",
+    guard: float = GUARD,
     **http: Any,
 ) -> AsyncGenerator[PageWorld]:
     config = Config(
@@ -129,7 +130,7 @@ async def open_page(
         limits=limits or Limits(),
         policy=policy or Policy(spawn="allow"),
     )
-    with trio.fail_after(GUARD):
+    with trio.fail_after(guard):
         async with open_sessions(config) as manager:
             about = {"version": "1", "pid": 7}
             quart = pages(manager, lambda: about, lambda: True, Metrics(manager))
