@@ -39,8 +39,9 @@ SHARED = {
     # The package itself, for its version; it imports what it offers when it is asked for it.
     "": {"config", "embedding"},
     "errors": {""},
+    "views": {""},
     "sources": {"", "errors"},
-    "config": {"", "errors", "model", "sources"},
+    "config": {"", "errors", "model", "sources", "views"},
     "logs": {"", "errors", "config", "model"},
     "journal": {"", "logs", "model"},
     "tracing": {"", "model"},

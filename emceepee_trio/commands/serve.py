@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import logs
 from ..config import OUR_NAME, Config, default_path
 from ..sources import Sources
+from ..views import DEFAULT, VIEWS
 from ..web.token_file import VARIABLE
 from .common import output
 from .common.configuration import read_config
@@ -21,7 +22,6 @@ from .common.interpreter import settle
 from .common.options import (
     HOST,
     PORT,
-    VIEWS,
     Usage,
     add_config_options,
     add_log_options,
@@ -39,13 +39,6 @@ SHOWN = 20
 
 ENTRIES = ("json", "claude-code", "codex", "vscode")
 """Clients that have words of their own for an entry; the others take the first."""
-
-SHOWS = {
-    "core": "a few tools in place of all, for a client that lists all that it is given",
-    "code": "tools for a model that writes scripts",
-    "native": "the tools of servers under names of their own",
-}
-"""Views beside the one that is shown without a word, as they are announced."""
 
 INSTEAD = {
     "--port": f"--bind {HOST}:PORT",
@@ -171,8 +164,9 @@ def _announcement(
         said = ClientEntry(url, settings)
         yield from (f"  {said.of(name)}" for name in ("claude-code", "codex"))
         yield "\nWith another URL it shows something else (--print-entry CLIENT --view VIEW):\n"
-        for view, purpose in SHOWS.items():
-            yield f"  {ClientEntry(url, settings, view).url}\n      {purpose}"
+        for view, purpose in VIEWS.items():
+            if view != DEFAULT:
+                yield f"  {ClientEntry(url, settings, view).url}\n      {purpose}"
         enabled = [server.name for server in settings.config.servers if not server.disabled]
         one = enabled[0] if enabled else "NAME"
         yield f"  {ClientEntry(url, settings, server=one).url}\n      one server as it is"
@@ -214,7 +208,7 @@ class ClientEntry:
         self, base: str, settings: Settings, view: str | None = None, server: str | None = None
     ) -> None:
         path = "/mcp" if server is None else f"/servers/{server}/mcp"
-        shown = "" if view in (None, VIEWS[0]) else f"&view={view}"
+        shown = "" if view in (None, DEFAULT) else f"&view={view}"
         self.url = f"{base}{path}?session={secrets.token_hex(4)}{shown}"
         self.name = OUR_NAME if server is None else server
         self.token: str | None = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..views import DEFAULT, VIEWS
 from .common.options import (
     HOST,
-    VIEWS,
     Usage,
     add_config_options,
     add_log_options,
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--view",
         choices=VIEWS,
-        help=f"which tools are shown: {', '.join(VIEWS)}; default {VIEWS[0]}",
+        help=f"which tools are shown: {', '.join(VIEWS)}; default {DEFAULT}",
     )
     add_state_option(parser)
     add_log_options(parser)
@@ -72,7 +72,7 @@ def _serve(options: argparse.Namespace) -> int:
     settle()
     raise_limit()
     try:
-        state, view = state_to_keep(options.state_dir), options.view or VIEWS[0]
+        state, view = state_to_keep(options.state_dir), options.view or DEFAULT
         return 0 if trio.run(serve_stdio, config, state, view, options.server) else 1
     except CannotServe as error:
         complain(f"emceepee stdio: {error}")

@@ -15,6 +15,7 @@ import attrs
 from ..model.inherited import More
 from ..model.json.fields import Bounds, Doc, Pattern, Secret, frozen
 from ..model.json.problems import Problem, join, show
+from ..views import ONE_SERVER, VIEWS
 from .bounds import (
     DAY,
     KIB,
@@ -321,19 +322,6 @@ def with_defaults(
 
 
 @frozen
-class RelayViews:
-    """Questions to clients by their view; what a server's own entry says comes first."""
-
-    tools: Annotated[ViewRelay, Doc("The view ``tools``.")] = attrs.field(factory=ViewRelay)
-    core: Annotated[ViewRelay, Doc("The view ``core``.")] = attrs.field(factory=ViewRelay)
-    code: Annotated[ViewRelay, Doc("The view ``code``.")] = attrs.field(factory=ViewRelay)
-    native: Annotated[ViewRelay, Doc("The view ``native``.")] = attrs.field(factory=ViewRelay)
-    server: Annotated[ViewRelay, Doc("Clients that see one server as it is.")] = attrs.field(
-        factory=ViewRelay
-    )
-
-
-@frozen
 class RelaySettings:
     """Questions of servers to clients that can answer them by themselves."""
 
@@ -345,14 +333,23 @@ class RelaySettings:
         RelayTo, Doc("``auto``: a client that can sample by itself is asked; ``tools``: none is.")
     ] = "auto"
     views: Annotated[
-        RelayViews, Doc('What is otherwise for clients with a view: ``{"native": {…}}``.')
-    ] = attrs.field(factory=RelayViews)
+        Mapping[str, ViewRelay],
+        Doc(
+            'What is otherwise for clients with a view: ``{"native": {…}}``; ``server`` is that of '
+            "clients that see one server as it is."
+        ),
+    ] = attrs.field(factory=dict)
 
     def of(self, view: str, kind: Literal["elicitation", "sampling"]) -> RelayTo:
         """Of clients with that view, where the server's own entry says nothing."""
-        said: RelayTo | None = getattr(getattr(self.views, view), kind)
+        said: RelayTo | None = getattr(self.views.get(view), kind, None)
         general: RelayTo = getattr(self, kind)
         return said or general
+
+    def problems(self) -> Iterator[Problem]:
+        for name in self.views.keys() - {*VIEWS, ONE_SERVER}:
+            there = ", ".join((*VIEWS, ONE_SERVER))
+            yield Problem(join("views", name), f"no view {name!r}; there are {there}")
 
 
 @frozen

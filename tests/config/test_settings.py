@@ -89,10 +89,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "relay": {
             "elicitation": "auto",
             "sampling": "auto",
-            "views": {
-                view: {"elicitation": None, "sampling": None}
-                for view in ("tools", "core", "code", "native", "server")
-            },
+            "views": {},
         },
         "page": {"payloads": True},
     }
@@ -251,6 +248,10 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "http.tokens.ada.token: expected visible ASCII characters, got a string",
         ),
         ({"http": {"tokens": {"a b": "s3cret"}}}, 'http.tokens["a b"]: is not a name'),
+        (
+            {"relay": {"views": {"cor": {"sampling": "tools"}}}},
+            "relay.views.cor: no view 'cor'; there are tools, core, code, native, server",
+        ),
         (
             {"http": {"tokens": {"token": "s3cret"}}},
             "http.tokens.token: is the name of this daemon's operator, take another",

@@ -13,6 +13,7 @@ from emceepee_trio.errors import SessionGone
 from emceepee_trio.model.events import TimerExpired
 from emceepee_trio.model.states import BackendState
 from emceepee_trio.session.manager import SessionFailed, SessionManager, open_sessions
+from emceepee_trio.session.servers.backends import Backends
 from emceepee_trio.session.session import Session
 from parts import MOMENT, Peer, hop, in_many_orders, late
 
@@ -268,7 +269,7 @@ async def test_a_session_that_cannot_be_made_says_so_and_blocks_nothing(
 ) -> None:
     async with open_sessions(config()) as manager:
         with monkeypatch.context() as patch:
-            patch.setattr(Session, "start_backend", bug)
+            patch.setattr(Backends, "start", bug)
             with pytest.raises(SessionFailed, match="session a"):
                 await manager.ensure("a", "ada")
         assert manager.get("a") is None

@@ -11,11 +11,11 @@ import trio
 from asgi_client import Json
 from asgi_world import open_world
 from emceepee_lines import open_pipes
-from emceepee_trio.commands.common.options import VIEWS as NAMES
 from emceepee_trio.config import Config, Http
 from emceepee_trio.config.settings import Token
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.tools import BESIDE, TOOLBOX, VIEWS
+from emceepee_trio.views import VIEWS as NAMES
 from served import serve
 
 LOADED, HINT = "anthropic/alwaysLoad", "anthropic/searchHint"
@@ -29,7 +29,7 @@ def shown(view: str) -> list[Json]:
 
 
 def test_each_name_of_a_view_is_known_everywhere() -> None:
-    assert tuple(FACES) == NAMES
+    assert tuple(FACES) == tuple(NAMES)
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -11,9 +11,6 @@ from pathlib import Path
 HOST, PORT = "127.0.0.1", 8080
 """Where a daemon listens that is told nothing."""
 
-VIEWS = ("tools", "core", "code", "native")
-"""Which of our tools a client is shown; the first if nothing is said."""
-
 
 class Usage(Exception):
     """The command line is wrong: one line, exit 2."""

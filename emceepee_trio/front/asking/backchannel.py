@@ -27,14 +27,13 @@ from mcp_types import (
 from ...session.questions.question import Kind, Question
 from ...session.questions.relay import CannotBeAsked, takes
 from ...session.session import Session
+from ...views import DEFAULT, ONE_SERVER
 from ...waits.bell import Bell
 from ...waits.slot import Slot
 from .roots import ClientRoots
 
 METHODS = {"elicitation": "elicitation/create", "sampling": "sampling/createMessage"}
 
-ONE = "server"
-"""The view of one server as it is."""
 BACK_WITHIN = 10.0
 """Seconds that a question waits for a client that has lost its streams; then the tools have it."""
 
@@ -77,7 +76,7 @@ class Backchannel:
 
     session: Session
     channel: Channel
-    view: str = "tools"
+    view: str = DEFAULT
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     is_ready: bool = attrs.field(default=False, init=False)
     """It has said that it is initialized."""
@@ -121,7 +120,7 @@ class Backchannel:
     @property
     def is_alone(self) -> bool:
         """It is shown one server as it is, so no tool of ours answers for it."""
-        return self.view == ONE
+        return self.view == ONE_SERVER
 
     def listens(self) -> None:
         """It can be asked now, if it could not before."""

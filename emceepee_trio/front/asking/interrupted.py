@@ -34,11 +34,12 @@ from ...session.questions.question import Kind, Question
 from ...session.questions.relay import CannotBeAsked, takes
 from ...session.session import Session
 from ...tools.common.registry import Request
+from ...views import ONE_SERVER
 from ...waits.bell import Bell
 from ...waits.firewall import Firewall, begin
 from ...waits.patience import Patience
 from ...waits.slot import Slot
-from .backchannel import METHODS, ONE, not_declared
+from .backchannel import METHODS, not_declared
 
 if TYPE_CHECKING:
     from ..faces.face import Incoming
@@ -89,7 +90,7 @@ async def continued(front: Front, asked: Incoming, work: Callable[[Request], Awa
     if "requestState" in asked.params:
         one = owner.find(asked)
         one.take(answers)
-    elif front.face.view == ONE or ASKED.keys() & capabilities.keys():
+    elif front.face.view == ONE_SERVER or ASKED.keys() & capabilities.keys():
         one = owner.begin(asked, work, front.face.view)
         one.early = dict(answers) if isinstance(answers, Mapping) else {}
     else:
@@ -220,7 +221,7 @@ class Interrupted(Generic[T]):
 
     @property
     def is_alone(self) -> bool:
-        return self.view == ONE
+        return self.view == ONE_SERVER
 
     @property
     def is_heard(self) -> bool:

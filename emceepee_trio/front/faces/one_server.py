@@ -25,8 +25,8 @@ from ...model.protocol.eras import (
     result_for,
 )
 from ...session.session import Session
+from ...views import ONE_SERVER
 from ...waits.firewall import begin_lasting
-from ..asking.backchannel import ONE
 from ..news import Following, News
 from .exchange import Forwarded, as_mcp_error, connected
 from .face import Incoming, Result, extensions_of
@@ -41,7 +41,7 @@ MODERN_ONLY = ("subscriptions/listen",)
 @attrs.frozen
 class OneServer:
     server: str
-    view: str = attrs.field(default=ONE, init=False)
+    view: str = attrs.field(default=ONE_SERVER, init=False)
 
     def at_once(self, method: str, version: str) -> str | None:
         return None

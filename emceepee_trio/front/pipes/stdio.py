@@ -34,6 +34,7 @@ from ...session.manager import SessionManager, open_sessions
 from ...session.questions.relay import CannotBeAsked
 from ...session.session import Session
 from ...telemetry.export import open_telemetry
+from ...views import DEFAULT
 from ...waits.firewall import Firewall, begin
 from ...waits.watchdog import slow_steps
 from ...web.wire import answer, dump, spelled
@@ -69,7 +70,7 @@ class _Pipes:
 
 
 async def serve_stdio(
-    config: Config, state: Path | None = None, view: str = "tools", server: str | None = None
+    config: Config, state: Path | None = None, view: str = DEFAULT, server: str | None = None
 ) -> bool:
     """Serve until standard input ends or a signal comes; then nothing of the session runs.
 

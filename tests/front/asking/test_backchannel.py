@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from asgi_world import World, listening, open_world
 from emceepee_client import Answer, open_emceepee
 from emceepee_trio.config import Config, Server
 from emceepee_trio.config.server import ServerRelay, ViewRelay
-from emceepee_trio.config.settings import RelaySettings, RelayViews
+from emceepee_trio.config.settings import RelaySettings
 from fake_backends import raw, until
 
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
@@ -36,12 +36,12 @@ ADA = {"action": "accept", "content": {"name": "Ada"}}
 async def asking(
     *flags: Any,
     relay: ServerRelay | None = None,
-    views: RelayViews | None = None,
+    views: Mapping[str, ViewRelay] | None = None,
     **capabilities: Json,
 ) -> AsyncGenerator[tuple[World, Client]]:
     server = Server(name="raw", **raw(*flags), relay=relay or ServerRelay())
     with trio.fail_after(60):
-        general = RelaySettings(views=views or RelayViews())
+        general = RelaySettings(views=views or {})
         async with open_world(Config(servers=(server,), relay=general)) as world:
             yield world, await world.joined(**(capabilities or ASKS))
 
@@ -99,7 +99,7 @@ async def test_an_operator_can_have_it_answered_by_tool_only() -> None:
 
 
 async def test_it_may_be_so_for_one_view_unless_a_server_has_it_otherwise() -> None:
-    views = RelayViews(tools=ViewRelay(elicitation="tools"), native=ViewRelay(sampling="tools"))
+    views = {"tools": ViewRelay(elicitation="tools"), "native": ViewRelay(sampling="tools")}
     async with asking(views=views) as (_, client):
         assert "result" in await execute(client, "string_id_question").message()
         sample = execute(client, "sample_question")
