@@ -169,6 +169,15 @@ class Copy:
         command = (sys.executable, "-P", "-m", "pytest", *quietly, *same, *more, *chosen)
         return self.run(*command, guard=guard)
 
+    def failing(self, tests: Iterable[str], jobs: int) -> list[str]:
+        """Those that fail without any bug, and do so again when they are alone."""
+        once, maxfail = dict.fromkeys(tests), ("--maxfail=0", "-n", str(jobs))
+        code, said = self.pytest(once, ALL_OF_THEM, *maxfail)
+        if code not in (0, 1):
+            sys.exit(f"without any bug these tests do not run:\n{said}")
+        names = re.findall(r"^(?:FAILED|ERROR) tests/([^\s\[]+)", said, re.MULTILINE)
+        return [name for name in dict.fromkeys(names) if self.pytest([name], GUARD)[0] != 0]
+
     def is_used(self) -> bool:
         code, said = self.run(
             *(sys.executable, "-P", "-c", f"import {PACKAGE}; print({PACKAGE}.__file__)"),
@@ -232,13 +241,12 @@ def outcomes(mutants: Sequence[Mutant], jobs: int) -> Iterator[Outcome]:
         copy = copies.get()
         if not copy.is_used():
             sys.exit("tests would not use the copy")
-        tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
-        code, said = copy.pytest(tests, ALL_OF_THEM, "-n", str(jobs))
-        if code != 0:
-            sys.exit(f"without any bug these tests fail:\n{said}")
+        broken = copy.failing([test for mutant in mutants for test in mutant.tests], jobs)
         copies.put(copy)
 
         def fate_of(mutant: Mutant) -> Outcome:
+            if bad := [name for name in broken if name.startswith(mutant.tests)]:
+                return Outcome(mutant, Fate.BROKEN, f"{bad[0]} fails without any bug")
             copy = copies.get()
             try:
                 return copy.fate_of(mutant)

@@ -46,12 +46,17 @@ class Processor:
 
 @contextmanager
 def watched(processor: Processor) -> Generator[list[LongStep]]:
+    """No collection comes by itself: it would look at the clocks, too."""
     found: list[LongStep] = []
     watchdog = Watchdog(0.1, processor.clock, processor.spent, found.append)
+    gc.disable()
     trio.lowlevel.add_instrument(watchdog)
-    with watchdog.collections():
-        yield found
-    trio.lowlevel.remove_instrument(watchdog)
+    try:
+        with watchdog.collections():
+            yield found
+    finally:
+        trio.lowlevel.remove_instrument(watchdog)
+        gc.enable()
 
 
 async def test_a_step_ends_at_a_checkpoint() -> None:
