@@ -139,6 +139,12 @@ def main() -> None:
                 flush=True,
             )
         calls, seconds = work.calls - began[1], time.monotonic() - began[0]
+        _, told = get(looker, port, "/status", "application/json")
+        slow = json.loads(told.partition(b"\r\n\r\n")[2])["slow_steps"]
+        print(
+            f"{slow['count']} steps took 20 ms of processor time or more since the daemon began, "
+            f"collections of garbage too; the longest {slow['longest_ms']} ms"
+        )
         print(f"{calls * A_CALL * 60 / seconds:.0f} facts a minute, beside those of that one")
         work.over.set()
         work.join()
