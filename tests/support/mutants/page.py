@@ -198,6 +198,13 @@ PAGE = (
         "session/servers/test_registry.py::test_what_is_configured_is_the_operators_where_that_is_said",
     ),
     mutant(
+        "the text of an error is shown where payloads are not",
+        "web/page/tasks.py",
+        "error = task.error if is_told else None",
+        "error = task.error",
+        SERVERS + "test_what_a_server_says_of_its_calls_is_switched_off_as_well",
+    ),
+    mutant(
         "lines of one moment are shown backwards",
         "web/logged.py",
         "return each[2].timestamp, each[1]",

@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from emceepee_trio.backend.connections.callbacks import Abandoned, working_for
 from emceepee_trio.config import Limits, Server
 from emceepee_trio.config.server import Retry
-from emceepee_trio.journal import Journal
+from emceepee_trio.journal import Journal, Reader
 from emceepee_trio.model import facts
 from emceepee_trio.session.calls.call import Call, Result
 from emceepee_trio.session.session import Session
@@ -21,6 +21,8 @@ from fake_backends import raw, until
 from page_world import open_page
 
 NO_RESTART = Retry(enabled=False)
+MORE_THAN_A_SOCKET_TAKES = 3000
+"""Times that something has changed."""
 
 
 async def never(call: Call) -> Result:
@@ -206,3 +208,29 @@ async def test_streams_end_with_the_daemon_and_leave_nothing(clock: MockClock) -
     await stream.aclose()
     await stream.aclose()
     assert journal._wanted == {}
+
+
+@pytest.mark.once
+async def test_a_browser_that_hangs_up_leaves_nothing_and_one_that_never_reads_holds_nobody() -> (
+    None
+):
+    async with open_page() as world:
+        journal, session = world.manager.journal, await world.session()
+        asked = f"GET /live HTTP/1.1\nHost: {world.host}\nAuthorization: Bearer minted\n\n"
+
+        def readers() -> list[Reader]:
+            return [reader for reader in journal.readers if reader.name == "page"]
+
+        async with world.served.narrow_peer() as deaf:
+            await deaf.send(asked)
+            await until(lambda: bool(readers()))
+            live = readers()[0].read.__self__  # type: ignore[attr-defined]  # it is a method
+            live.pause = 0
+            async with world.served.peer() as other:
+                await other.send(asked)
+                for _ in range(MORE_THAN_A_SOCKET_TAKES):
+                    await other.until(CHANGED)
+                    journal.note(facts.CallSent, session.id, "c")
+                assert len(live._streams) == 2
+            await until(lambda: len(live._streams) == 1)
+        await until(lambda: not readers())
