@@ -13,11 +13,12 @@ from ..config.bounds import MAX_EXECUTE_TIMEOUT_MS, MAX_TASK_TTL_MS
 from .common import shell
 from .common.given import Given
 from .common.output import complain, say
-from .common.shell import Asked, Unavailable, answer, error_of, in_words, json_of, tools_of
-from .common.terminal import working
+from .common.shell import Asked, Unavailable, error_of, in_words, json_of, tools_of
+from .common.terminal import Ticker, working
+from .under_way.meanwhile import Asking
 
 LOOK_MS = 5000
-"""How often we look whether the server asks something, for which there is nobody here."""
+"""How often we look whether the server asks something."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
         if given.words:
             schema = await _schema(asked, options.server, options.tool)
             arguments = {**arguments, **given.typed(schema)}
-        return await _call(asked, options, arguments)
+        return await _call(asked, options, arguments, ticker)
 
     try:
-        with working(f"waiting for {options.server}"):
+        with working(f"waiting for {options.server}") as ticker:
             result = shell.in_session(options, ask, options.server)
         if (error := error_of(result)) is not None:
             raise Unavailable(_said(error, options))
@@ -92,7 +93,7 @@ async def _schema(asked: Asked, server: str, tool: str) -> Mapping[str, Any]:
 
 
 async def _call(
-    asked: Asked, options: argparse.Namespace, arguments: Mapping[str, Any]
+    asked: Asked, options: argparse.Namespace, arguments: Mapping[str, Any], ticker: Ticker
 ) -> dict[str, Any]:
     """Its result, be it that of a task: nobody could fetch that later."""
     end: float = time.monotonic() + options.timeout
@@ -111,18 +112,20 @@ async def _call(
         },
     )
     task = _task_in(result)
-    while task is not None:
-        if question := await _question(asked, options.server):
-            await asked.call("cancel_task", {"task_id": task})
-            raise Unavailable(
-                f"server {options.server!r} asks: {question}; only a client can answer"
-            )
-        if not (left := left_ms()):
-            await asked.call("cancel_task", {"task_id": task})
-            raise Unavailable(f"no answer within {options.timeout:g} s; it is cancelled")
-        result = await asked.call("get_task_result", {"task_id": task, "timeout_ms": left})
-        if (error_of(result) or {}).get("code") != "TOOL_ERR_TIMEOUT":
-            return result
+    asking = Asking(asked, options.server, options.url, ticker)
+    try:
+        while task is not None:
+            waited = await asking.look()
+            if waited:
+                end += waited  # that was not the server's time
+            if not (left := left_ms()):
+                raise Unavailable(f"no answer within {options.timeout:g} s; it is cancelled")
+            result = await asked.call("get_task_result", {"task_id": task, "timeout_ms": left})
+            if (error_of(result) or {}).get("code") != "TOOL_ERR_TIMEOUT":
+                return result
+    except Unavailable:
+        await asked.call("cancel_task", {"task_id": task})
+        raise
     return result
 
 
@@ -133,14 +136,6 @@ def _task_in(result: Mapping[str, Any]) -> str | None:
         task = json_of(block).get("proxy_task")
         if isinstance(task, dict) and isinstance(task.get("task_id"), str):
             return str(task["task_id"])
-    return None
-
-
-async def _question(asked: Asked, server: str) -> str | None:
-    for tool, key in (("get_elicitations", "elicitations"), ("get_sampling_requests", "requests")):
-        said = answer(await asked.call(tool, {"server": server}))
-        for question in said.get(key, said.get("sampling_requests", ())):
-            return str(question.get("message", "for a completion by a model"))
     return None
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import shlex
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import trio
 
+import warm
 from emceepee_client import COMMAND, GUARD, is_running, write_config
 from emceepee_lines import run
 from fake_backends import Journal, demo, raw
@@ -120,12 +126,63 @@ def test_a_call_has_a_time_out() -> None:
         assert run("call", "demo", "slow", "--timeout", wrong, "--demo").returncode == 2
 
 
-def test_a_question_is_told_since_nobody_can_answer() -> None:
+def test_a_question_is_told_where_nobody_can_answer() -> None:
     told = run("call", "demo", "ask_name", "--demo")
     assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr == (
-        "emceepee call: server 'demo' asks: What is your name?; only a client can answer\n"
-    )
+    (line,) = told.stderr.splitlines()
+    said = "emceepee call: server 'demo' asks: What is your name?; nobody is here to answer. "
+    assert line.startswith(said)
+    assert "--url" in line
+
+
+@contextmanager
+def at_a_terminal(*words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A command that somebody has typed, and where that one sits."""
+    ours, theirs = pty.openpty()
+    command = [*warm.command("emceepee_trio"), *words]
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm"} | environment
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            os.close(ours)  # which ends it, if it is still there
+
+
+def seen(terminal: int, until: str = "\0") -> str:
+    """What stands there from now on, to *until* or the end."""
+    told = b""
+    with suppress(OSError):
+        while until not in told.decode(errors="ignore"):
+            if not (chunk := os.read(terminal, 65536)):
+                break
+            told += chunk
+    return told.decode().replace("\r\n", "\n")
+
+
+def test_who_sits_there_is_asked(tmp_path: Path) -> None:
+    words = ("call", "demo", "ask_name", "question=Who?", "--text", "--demo")
+    with at_a_terminal(*words, HOME=str(tmp_path)) as (process, terminal):
+        assert "demo asks:\n\nWho?" in seen(terminal, "> ")
+        os.write(terminal, b"Ada\n\n\n")
+        assert "Hello, Ada" in seen(terminal)
+    assert process.returncode == 0
+
+
+def test_who_sits_there_and_says_no_ends_its_call(tmp_path: Path) -> None:
+    words = ("call", "demo", "ask_name", "--demo")
+    with at_a_terminal(*words, HOME=str(tmp_path)) as (process, terminal):
+        seen(terminal, "> ")
+        os.write(terminal, b"\x04")  # Ctrl-D
+        assert "it was not answered, so the call is cancelled" in seen(terminal)
+    assert process.returncode == 1
+    with at_a_terminal(*words, HOME=str(tmp_path)) as (process, terminal):
+        seen(terminal, "> ")
+        process.send_signal(signal.SIGINT)
+        seen(terminal)
+    assert process.returncode == 130
 
 
 def test_only_the_server_that_is_called_is_started(tmp_path: Path) -> None:
@@ -212,6 +269,50 @@ def test_a_slow_call_of_a_daemon_is_waited_for(tmp_path: Path) -> None:
             told = run("call", "demo", "slow", '{"seconds": 0.5}', *how)
             assert (told.returncode, told.stderr) == (0, "")
             assert "done after 0.5 s" in told.stdout
+
+
+def test_a_question_of_a_daemons_is_answered_elsewhere(tmp_path: Path) -> None:
+    """By another command, whether somebody sits here or not; the first answer counts."""
+    with serve(tmp_path, "--demo", EMCEEPEE_TOKEN="t") as daemon:
+        where = ("--url", daemon.url.removesuffix("/mcp"))
+        asks = ("call", "demo", "ask_name", "--text", *where)
+        with subprocess.Popen(
+            [*warm.command("emceepee_trio"), *asks],
+            env={**os.environ, "EMCEEPEE_TOKEN": "t"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert process.stderr is not None
+                line = process.stderr.readline()
+                assert "asks: What is your name?; `emceepee answer " in line
+                words = shlex.split(line.split("`")[1])[1:]
+                said = run(*words, "name=Ada", EMCEEPEE_TOKEN="t")
+                assert (said.stdout, said.stderr) == ("demo has your answer: accepted.\n", "")
+                told, complained = process.communicate()
+            finally:
+                process.kill()
+        assert (process.returncode, told, complained) == (0, "Hello, Ada\n", "")
+
+        with at_a_terminal(*asks, EMCEEPEE_TOKEN="t") as (typed, terminal):
+            offered = seen(terminal, "elsewhere.")
+            assert "Press Enter to answer it here" in offered
+            words = shlex.split(offered.split("`")[1])[1:]
+            run(*words, "name=Eve", EMCEEPEE_TOKEN="t")
+            rest = seen(terminal)
+        assert "Somebody else has answered" in rest
+        assert "Hello, Eve" in rest
+        assert typed.returncode == 0
+
+        with at_a_terminal(*asks, EMCEEPEE_TOKEN="t") as (typed, terminal):
+            seen(terminal, "elsewhere.")
+            os.write(terminal, b"\n")
+            seen(terminal, "> ")
+            os.write(terminal, b"Bob\n\n\n")
+            assert "Hello, Bob" in seen(terminal)
+        assert typed.returncode == 0
 
 
 def test_a_daemon_that_does_not_answer_is_told_in_one_line(tmp_path: Path) -> None:

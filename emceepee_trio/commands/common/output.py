@@ -96,6 +96,7 @@ def complain(text: str) -> None:
     try:
         # In one piece: somebody else may write between two.
         sys.stderr.write(in_ascii(escaped(text)) + "\n")
+        sys.stderr.flush()  # what is said may ask for something that we wait for
     except OSError:
         pass  # there is nobody left to be told
 

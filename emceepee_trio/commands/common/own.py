@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...session.session import Session
 from ...tools import TOOLBOX
 from ...tools.common.registry import Request
 from ...tools.common.response import error_reply
-from .shell import PAUSE
+from .shell import PAUSE, T
 
 
 @attrs.frozen
@@ -44,6 +44,10 @@ class Own:
 
     async def pause(self) -> None:
         await trio.sleep(PAUSE)
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        # Who is interrupted does not wait for a person any more.
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
 
     async def _connected(self, backend: Backend) -> None:
         try:

@@ -57,6 +57,10 @@ class Asked(Protocol):
         """Wait for a moment, before we look again for what nobody tells."""
         ...
 
+    async def beside(self, work: Callable[[], T]) -> T:
+        """What comes of *work*, which waits for a person; the session goes on meanwhile."""
+        ...
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser)
@@ -164,6 +168,9 @@ class _Remote:
 
     async def pause(self) -> None:
         time.sleep(PAUSE)  # noqa: ASYNC251 - nothing else is here that could go on
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        return work()
 
 
 def json_of(block: Any) -> dict[str, Any]:

@@ -10,8 +10,10 @@ import shutil
 import sys
 import threading
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+import attrs
 
 from ...model.text.show import escaped, in_ascii
 from .output import CannotWrite, flush, say, table
@@ -76,35 +78,68 @@ def say_marked(mark: str, line: str) -> None:
     _print(text, wraps=False)
 
 
+@attrs.define(eq=False)
+class Ticker:
+    """Says what is being done, and for how long."""
+
+    _text: str
+    _pauses: bool = attrs.field(default=False, init=False)
+    _width: int = attrs.field(default=0, init=False)
+    """What stands there now."""
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """The terminal is somebody else's in the block."""
+        self._pauses = True
+        self._clear()
+        try:
+            yield
+        finally:
+            self._pauses = False
+
+    def run(self, done: threading.Event) -> None:
+        seconds = 0
+        while not done.wait(1):
+            seconds += 1
+            if not self._pauses:
+                self._write(f"{self._text} ... {seconds} s")
+        self._clear()
+
+    def _clear(self) -> None:
+        with self._lock:
+            if self._width:
+                self._put(f"\r{' ' * self._width}\r")
+                self._width = 0
+
+    def _write(self, text: str) -> None:
+        with self._lock:
+            if not self._pauses:
+                said = in_ascii(text)[: shutil.get_terminal_size().columns - 1]
+                self._put(f"\r{said.ljust(self._width)}")
+                self._width = len(said)
+
+    def _put(self, text: str) -> None:
+        # Not by way of the log, which has what is written to stderr, and writes lines.
+        with suppress(OSError):  # there may be nobody left to be told
+            os.write(2, text.encode())
+
+
 @contextmanager
-def working(text: str) -> Generator[None]:
+def working(text: str) -> Generator[Ticker]:
     """Say on a terminal what is being done in the block, and for how long, if it takes a second."""
+    ticker = Ticker(escaped(text))
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        yield
+        yield ticker
         return
     done = threading.Event()
-    beside = threading.Thread(target=_tell_time, args=(escaped(text), done), daemon=True)
+    beside = threading.Thread(target=ticker.run, args=(done,), daemon=True)
     beside.start()
     try:
-        yield
+        yield ticker
     finally:
         done.set()
         beside.join()
-
-
-def _tell_time(text: str, done: threading.Event) -> None:
-    seconds, width = 0, 0
-    try:
-        while not done.wait(1):
-            seconds += 1
-            said = in_ascii(f"{text} ... {seconds} s")[: shutil.get_terminal_size().columns - 1]
-            # Not by way of the log, which has what is written to stderr, and writes lines.
-            os.write(2, f"\r{said.ljust(width)}".encode())
-            width = len(said)
-        if width:
-            os.write(2, f"\r{' ' * width}\r".encode())
-    except OSError:
-        pass  # there is nobody left to be told
 
 
 def _rich_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:

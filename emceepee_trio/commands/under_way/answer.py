@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+from collections.abc import Iterable
 from typing import Any
 
+from ...model.json.problems import did_you_mean
 from ..common.given import Given, read
 from ..common.options import Usage, add_url_option
 from ..common.output import complain, say
-from ..common.terminal import is_terminal, show_table
+from ..common.terminal import show_table
 from .api import Api, NoAnswer, RefusedByDaemon, chosen
-from .asking import LeftOpen, ask, form, text, typed
-
-PERSON = "a person"
-"""In place of the model that has made an answer to a sampling request."""
+from .asking import LeftOpen, ask, typed
+from .person import answered, completion, is_form, is_here, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,22 +69,18 @@ def _run(options: argparse.Namespace, *, says: bool) -> int:
     if says or options.values:
         say(api.post(path, _given(options, question)))
         return 0
-    if not _is_asked():
+    if not is_here():
         raise Usage("what is the answer? See `emceepee answer --help`")
-    _show(question)
+    show(question)
     while True:
         try:
-            said = api.post(path, _typed(question))
+            said = api.post(path, answered(question))
         except RefusedByDaemon as error:
             say(f"\n{error}\n")
             api.get(path, "kind")  # or it is no more to be answered
         else:
             say(f"\n{said}")
             return 0
-
-
-def _is_asked() -> bool:
-    return sys.stdin.isatty() and is_terminal()
 
 
 def _pick(questions: list[dict[str, Any]], *, as_json: bool) -> str | None:
@@ -107,7 +102,7 @@ def _pick(questions: list[dict[str, Any]], *, as_json: bool) -> str | None:
         for each in questions
     ]
     show_table(("question", "server", "kind", "asks", "client", "since", "left"), rows)
-    if not _is_asked():
+    if not is_here():
         return None
     if len(questions) == 1:
         return str(questions[0]["question"])
@@ -115,26 +110,6 @@ def _pick(questions: list[dict[str, Any]], *, as_json: bool) -> str | None:
     if said.isdecimal() and 1 <= int(said) <= len(questions):
         return str(questions[int(said) - 1]["question"])
     return said or None
-
-
-def _show(question: dict[str, Any]) -> None:
-    calls = ", ".join(question.get("calls") or ()) or "none that is known"
-    say(f"\n{question['server']} asks, for {calls}; {question['left']} s are left.")
-    if question["kind"] == "sampling":
-        params = question.get("params") or {}
-        if params.get("systemPrompt"):
-            say(f"\nsystem: {params['systemPrompt']}")
-        for message in params.get("messages") or ():
-            content = message.get("content")
-            blocks = content if isinstance(content, list) else [content]
-            for block in blocks:
-                said = block.get("text") if isinstance(block, dict) else None
-                say(f"\n{message.get('role')}: {said or '[what is no text]'}")
-        say()
-        return
-    say(f"\n{question.get('message') or ''}")
-    if question.get("mode") == "url":
-        say(f"\nOpen this, and do what it says:\n\n  {question.get('url')}\n")
 
 
 def _given(options: argparse.Namespace, question: dict[str, Any]) -> dict[str, Any]:
@@ -145,36 +120,26 @@ def _given(options: argparse.Namespace, question: dict[str, Any]) -> dict[str, A
         if options.accept:
             raise Usage("--accept: this wants a text")
         words = options.values
-        return _completion(read("-") if words == ["-"] else " ".join(words))
+        return completion(read("-") if words == ["-"] else " ".join(words))
     if options.accept:
-        return {"action": "accept", "content": {}} if _is_form(question) else {"action": "accept"}
-    if not _is_form(question):
+        return {"action": "accept", "content": {}} if is_form(question) else {"action": "accept"}
+    if not is_form(question):
         raise Usage("this is a page to be opened: --accept, --decline or --cancel")
     given = Given.of(options.values)
-    content = {**given.whole, **typed(question.get("requestedSchema"), given.words)}
+    schema = question.get("requestedSchema")
+    _check_fields({**given.whole, **given.words}, schema)
+    content = {**given.whole, **typed(schema, given.words)}
     return {"action": "accept", "content": content}
 
 
-def _typed(question: dict[str, Any]) -> dict[str, Any]:
-    """The answer that somebody types now."""
-    if question["kind"] == "sampling":
-        return _completion(text())
-    if _is_form(question):
-        content = form(question.get("requestedSchema"))
-        word = ask("\nSend this? [Y/n, c to cancel] ").strip().lower()
-        body: dict[str, Any] = {"action": "accept", "content": content}
-    else:
-        word = ask("Agree? [Y/n, c to cancel] ").strip().lower()
-        body = {"action": "accept"}
-    if word in ("", "y", "yes"):
-        return body
-    return {"action": "cancel" if word.startswith("c") else "decline"}
-
-
-def _is_form(question: dict[str, Any]) -> bool:
-    return question.get("mode") != "url"
-
-
-def _completion(said: str) -> dict[str, Any]:
-    content = {"type": "text", "text": said}
-    return {"role": "assistant", "content": content, "model": PERSON, "stopReason": "endTurn"}
+def _check_fields(given: Iterable[str], schema: object) -> None:
+    """
+    Raises:
+        Usage: one is in no form that was asked for, and nobody would ever look at it.
+    """
+    known = schema.get("properties") if isinstance(schema, dict) else None
+    fields = sorted(known) if isinstance(known, dict) else []
+    for name in given:
+        if name not in fields:
+            hint = did_you_mean(name, fields) or ";"
+            raise Usage(f"no field {name!r}{hint} there are: {', '.join(fields) or 'none'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from ...web.page.forms import Field, fields_of
 from ..common.output import flush, say
 
 MOST = 1 << 20
-"""Characters of a line."""
+"""Bytes of a line."""
 
 
 class LeftOpen(Exception):
@@ -28,11 +29,14 @@ def ask(prompt: str) -> str:
     # What a server has written is in no prompt.
     sys.stdout.write(prompt)
     flush()
-    line = sys.stdin.readline(MOST)
-    if not line:
-        say()
-        raise LeftOpen
-    return line.rstrip("\r\n")
+    line = bytearray()
+    # Not by sys.stdin: a thread that still reads there when the process ends holds its lock.
+    while len(line) < MOST and (byte := os.read(sys.stdin.fileno(), 1)):
+        line += byte
+        if byte == b"\n":
+            return line.decode(sys.stdin.encoding, "replace").rstrip("\r\n")
+    say()
+    raise LeftOpen
 
 
 def form(schema: object) -> dict[str, Any]:

@@ -89,6 +89,11 @@ def test_what_does_not_fit_is_said_and_stays_open(asked: Asked) -> None:
     assert ran.returncode == 1
     assert "name" in ran.stderr
     assert asked.told("questions")[0]["question"] == question
+    ran = asked.run("answer", question, "nmae=Ada", "excited=yes")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(
+        """emceepee answer: no field 'nmae', did you mean "name"? there are: excited, name"""
+    )
     assert asked.run("answer", question[-6:].lower(), "--decline").returncode == 0
     assert asked.told("questions") == []
 

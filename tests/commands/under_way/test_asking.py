@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import sys
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -26,8 +26,11 @@ SCHEMA = {
 
 
 def filled(monkeypatch: pytest.MonkeyPatch, *lines: str) -> dict[str, object]:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    return form(SCHEMA)
+    with TemporaryFile("w+") as typed_in:
+        typed_in.writelines(f"{line}\n" for line in lines)
+        typed_in.seek(0)
+        monkeypatch.setattr(sys, "stdin", typed_in)
+        return form(SCHEMA)
 
 
 def test_each_kind_is_what_its_schema_wants(monkeypatch: pytest.MonkeyPatch) -> None:
