@@ -33,7 +33,7 @@ def _settings() -> Settings:
         logs.write("warn", "config_warning", path=str(path), message=warning)
     credentials = find(loaded.config.http, None, state_directory())
     logs.write("info", "token_needed", where=credentials.where)
-    return Settings(check_views(loaded.config), credentials, path if path.exists() else None)
+    return Settings(check_views(loaded.config, path), credentials, path if path.exists() else None)
 
 
 @attrs.define(eq=False)

@@ -142,8 +142,8 @@ def _run(argv: Sequence[str] | None) -> int:
 
         if not isinstance(error, ConfigError):
             raise
-        for problem in error.problems:
-            complain(str(problem))
+        for line in error.lines:
+            complain(line)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -106,7 +106,7 @@ class Rereading:
             if self.go_by is not None:
                 settings = self.first()
         except ConfigError as error:
-            self._problems = [str(problem) for problem in error.problems]
+            self._problems = error.lines
         except BadToken as error:
             self._problems = [str(error)]
         except Exception as error:  # noqa: BLE001 - a bug in reading is no reason to end what runs

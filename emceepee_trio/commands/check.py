@@ -68,10 +68,10 @@ def _checked(file: Path | None) -> Loaded | None:
         if loaded is not None and any(map(loaded.config.http.view_of, loaded.config.http.tokens)):
             from ..front.faces.views import check_views
 
-            check_views(loaded.config)
+            check_views(loaded.config, path)
     except ConfigError as error:
-        for problem in error.problems:
-            complain(str(problem))
+        for line in error.lines:
+            complain(line)
         return None
     if loaded is None:
         say(f"{path} does not exist; without one there are no servers but those added by tool")

@@ -102,7 +102,8 @@ def run(options: argparse.Namespace) -> int:
     ports = [bind.port for bind in binds if isinstance(bind, Tcp)]
 
     def read() -> Settings:
-        config, credentials = check_views(read_config(options, sources, ports=ports)), None
+        config, credentials = read_config(options, sources, ports=ports), None
+        check_views(config, options.config)
         if not options.no_auth:
             state = options.state_dir or state_directory()
             credentials = find(config.http, options.token_file, state, sources=sources)

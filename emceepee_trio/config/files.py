@@ -34,11 +34,13 @@ _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")
 
 
 class ConfigError(EmceepeeError):
-    """A configuration that cannot be used; every problem is a line."""
+    """A configuration that cannot be used; every problem is a line, which names the *file*."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("\n".join(map(str, problems)))
+    def __init__(self, problems: Sequence[Problem], file: Path | None = None) -> None:
         self.problems = list(problems)
+        where = "" if file is None else f"{file}: "
+        self.lines = [f"{where}{problem}" for problem in problems]
+        super().__init__("\n".join(self.lines))
 
 
 @attrs.frozen
@@ -73,17 +75,20 @@ def load(
     try:
         found = (sources or Sources()).read(path, MAX_CONFIG_BYTES)
         if len(found.content) > MAX_CONFIG_BYTES:
-            raise ConfigError([Problem("", f"{path}: longer than {MAX_CONFIG_BYTES} bytes")])
+            raise ConfigError([Problem("", f"longer than {MAX_CONFIG_BYTES} bytes")], path)
         text = found.content.decode("utf-8-sig")
         data = read_text(text, path)
     except Unreadable as exc:
         raise ConfigError([Problem("", f"cannot read {path}: {exc}")]) from None
     except UnicodeDecodeError as exc:
         where = f"byte {exc.start}" if exc.start else "its first byte"
-        raise ConfigError([Problem("", f"{path}: not UTF-8, see {where}")]) from None
+        raise ConfigError([Problem("", f"not UTF-8, see {where}")], path) from None
     except jsonc.SyntaxProblem as exc:
-        raise ConfigError([Problem("", f"{path}: {exc}")]) from None
-    loaded = parse(data, folder=path.absolute().parent, environ=environ, ports=ports)
+        raise ConfigError([Problem("", str(exc))], path) from None
+    try:
+        loaded = parse(data, folder=path.absolute().parent, environ=environ, ports=ports)
+    except ConfigError as exc:
+        raise ConfigError(exc.problems, path) from None
     if found.mode & stat.S_IWOTH and stat.S_ISREG(found.mode):
         warning = f"{path}: every user of this machine can write to it, and so have us run programs"
         loaded = attrs.evolve(loaded, warnings=(warning, *loaded.warnings))

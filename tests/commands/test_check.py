@@ -130,7 +130,7 @@ def test_the_default_is_checked_if_it_is_there(tmp_path: Path) -> None:
     path.write_text('{"servers": [{"name": "x"}]}')
     told = run("check", **home)
     assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr.startswith("servers[0]: needs a url or a command")
+    assert told.stderr.startswith(f"{path}: servers[0]: needs a url or a command")
 
 
 def test_variables_come_from_the_environment(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_every_problem_of_a_configuration_is_told(tmp_path: Path, command: str) 
     assert (told.returncode, told.stdout) == (1, "")
     lines = told.stderr.splitlines()
     for problem in PROBLEMS:
-        assert [line for line in lines if line.startswith(problem)], problem
+        assert [line for line in lines if line.startswith(f"{bad}: {problem}")], problem
     assert len(lines) <= len(PROBLEMS) + 2  # of the third server there may be more to say
 
 
@@ -110,4 +110,4 @@ def test_a_file_that_is_no_configuration_is_told(
     assert (told.returncode, told.stdout) == (1, "")
     (line,) = told.stderr.splitlines()
     assert "Traceback" not in line
-    assert str(bad) in line or content is not None
+    assert str(bad) in line

@@ -305,7 +305,7 @@ def test_a_hangup_reads_the_configuration_again(tmp_path: Path) -> None:
         config.write_text('{"http": {"tokens": {"ada": "three"}}, "limits": {"calls": "x"}}')
         daemon.process.send_signal(signal.SIGHUP)
         said = wait_for_log(tmp_path, "reload_failed")
-        assert said["problem"] == 'limits.calls: expected an integer, got "x"'
+        assert said["problem"] == f'{config}: limits.calls: expected an integer, got "x"'
         assert (ask("two"), ask("three")) == (200, 401)
 
 
@@ -375,7 +375,7 @@ def test_nobody_is_made_the_operator_by_a_name(name: str, tmp_path: Path) -> Non
     config.write_text(json.dumps({"http": {"tokens": {name: "s3cret"}}}))
     done = emceepee(tmp_path, "serve", "--config", str(config), "--bind", "127.0.0.1:0")
     assert (done.returncode, done.stdout) == (1, "")
-    assert one_line(done.stderr).startswith(f"http.tokens.{name}: ")
+    assert one_line(done.stderr).startswith(f"{config}: http.tokens.{name}: ")
 
 
 @pytest.mark.parametrize("command", ["serve", "status"])

@@ -128,7 +128,7 @@ def test_keys_that_stand_twice_are_told(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError) as caught:
         load(path, ENVIRON)
-    assert str(caught.value).split("\n") == [
+    assert list(map(str, caught.value.problems)) == [
         "context: given twice",
         "limits.tasks: given twice",
         "mcpServers.a: given twice",

@@ -39,7 +39,7 @@ def configuration(path: Path | None) -> tuple[Config | None, list[Finding]]:
         loaded = load(where, {**of_service(), **os.environ})
     except ConfigError as error:
         check = f"correct it; `emceepee check {shown(where)}` tells when it is right"
-        return None, [Finding(CONFIG, "broken", str(each), check) for each in error.problems]
+        return None, [Finding(CONFIG, "broken", line, check) for line in error.lines]
     servers = loaded.config.servers
     count = f"{len(servers)} server{'s' * (len(servers) != 1)}"
     found = [Finding(CONFIG, "ok", f"{shown(where)}: {count}")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ...config import Config, ConfigError
 from ...model.json.problems import Problem
@@ -18,12 +19,12 @@ FACES: Mapping[str, Face] = {
 """The first is that of a URL that names none, of a holder of a token who has none of his own."""
 
 
-def check_views(config: Config) -> Config:
-    """The same; raises `ConfigError` if it has a view that there is not."""
+def check_views(config: Config, file: Path | None = None) -> Config:
+    """The same; raises `ConfigError`, of that *file*, if it has a view that there is not."""
     if problems := [
         Problem(f"http.tokens.{name}.view", f"no view {view!r}; there are {', '.join(FACES)}")
         for name in config.http.tokens
         if (view := config.http.view_of(name)) is not None and view not in FACES
     ]:
-        raise ConfigError(problems)
+        raise ConfigError(problems, file)
     return config
