@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-import secrets
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import logs
-from ..config import OUR_NAME, Config, default_path
+from ..config import Config, default_path
 from ..sources import Sources
 from ..views import DEFAULT, VIEWS
 from ..web.token_file import VARIABLE
 from .common import output
+from .common.client_entry import ENTRIES, ClientEntry
 from .common.configuration import read_config
 from .common.interpreter import settle
 from .common.options import (
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Names of servers that are printed."""
-
-ENTRIES = ("json", "claude-code", "codex", "vscode")
-"""Clients that have words of their own for an entry; the others take the first."""
 
 INSTEAD = {
     "--port": f"--bind {HOST}:PORT",
@@ -71,8 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--print-entry",
         choices=ENTRIES,
         metavar="CLIENT",
-        help="as it starts, print only what to add to a client, as that takes it: "
-        + ", ".join(ENTRIES),
+        help="print what to add to a client, as that takes it, and exit: " + ", ".join(ENTRIES),
     )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
@@ -111,8 +105,12 @@ def run(options: argparse.Namespace) -> int:
         sources.patience = 0
         return Settings(config, credentials, options.config)
 
-    settle()
     try:
+        if options.print_entry is not None:
+            settings = read()
+            say(_entry(settings, _url(binds), options).of(options.print_entry))
+            return 0
+        settle()
         raise_limit()
         state = state_to_keep(options.state_dir)
         trio.run(run_daemon, binds, read, partial(_announce, options), state)
@@ -137,11 +135,50 @@ def _binds(asked: Sequence[str]) -> list[Bind]:
     return binds or [Tcp(HOST, port)]
 
 
+def _url(binds: Sequence[Bind]) -> str:
+    """Where clients on this machine would reach a daemon that listens there.
+
+    Raises:
+        Usage: nobody can know.
+    """
+    from ipaddress import ip_address
+
+    from ..serving.binds import Tcp
+
+    bind = next((each for each in binds if isinstance(each, Tcp)), None)
+    if bind is None:
+        raise Usage(
+            "--print-entry: clients have no URL for a Unix socket; --bind HOST:PORT has one"
+        )
+    if not bind.port:
+        raise Usage("--print-entry: say which port it will be, --bind HOST:PORT")
+    try:
+        host = HOST if ip_address(bind.host).is_unspecified else bind.host
+    except ValueError:
+        host = bind.host  # a name
+    return f"http://{Tcp(host, bind.port)}"
+
+
+def _entry(
+    settings: Settings,
+    url: str,
+    options: argparse.Namespace | None = None,
+    *,
+    view: str | None = None,
+    server: str | None = None,
+) -> ClientEntry:
+    if options is not None:
+        view, server = options.view, options.server
+    token = None
+    if (credentials := settings.credentials) is not None:
+        token = f"Bearer {credentials.minted or 'TOKEN'}"
+    return ClientEntry(url, token, view, server)
+
+
 def _announce(options: argparse.Namespace, settings: Settings, sockets: Sequence[Bound]) -> None:
     """The endpoint, and what to paste into a client; or a line in the log that nobody heard it."""
     try:
-        said = _announcement if options.print_entry is None else _entry_alone
-        say("\n".join(said(options, settings, sockets)))
+        say("\n".join(_announcement(options, settings, sockets)))
     except CannotWrite as error:
         # A daemon is for those who connect, and who starts it may have no use for its words.
         reason = output.give_up(error) or "nobody reads standard output"
@@ -160,17 +197,17 @@ def _announcement(
         yield "\nA client reaches it as http://localhost/mcp through that socket."
     else:
         yield "\nAdd it to a client; another client gets another session name:\n"
-        yield ClientEntry(url, settings).snippet()
-        yield "\nor by a command of the client's own (--print-entry vscode has that of VS Code):\n"
-        said = ClientEntry(url, settings)
+        yield _entry(settings, url).snippet()
+        yield "\nor by a command of the client's own (--print-entry CLIENT has others):\n"
+        said = _entry(settings, url)
         yield from (f"  {said.of(name)}" for name in ("claude-code", "codex"))
         yield "\nWith another URL it shows something else (--print-entry CLIENT --view VIEW):\n"
         for view, purpose in VIEWS.items():
             if view != DEFAULT:
-                yield f"  {ClientEntry(url, settings, view).url}\n      {purpose}"
+                yield f"  {_entry(settings, url, view=view).url}\n      {purpose}"
         enabled = [server.name for server in settings.config.servers if not server.disabled]
         one = enabled[0] if enabled else "NAME"
-        yield f"  {ClientEntry(url, settings, server=one).url}\n      one server as it is"
+        yield f"  {_entry(settings, url, server=one).url}\n      one server as it is"
     if url is not None:
         where = "" if url == f"http://{HOST}:{PORT}" else f" --url {url}"
         yield f"\n`emceepee open{where}` shows in a browser what is under way."
@@ -190,55 +227,3 @@ def _configuration(options: argparse.Namespace, config: Config) -> str:
     more = len(servers) - SHOWN
     names = [*servers[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
     return f"{count} {where}" + (f": {', '.join(names)}" if names else "")
-
-
-def _entry_alone(
-    options: argparse.Namespace, settings: Settings, sockets: Sequence[Bound]
-) -> Iterator[str]:
-    url = next((bound.url for bound in sockets if bound.url), None)
-    if url is None:
-        logs.write("warn", "no_entry", reason="clients have no URL for a Unix socket")
-    else:
-        yield ClientEntry(url, settings, options.view, options.server).of(options.print_entry)
-
-
-class ClientEntry:
-    """What is added to the configuration of a client, with a session name of its own."""
-
-    def __init__(
-        self, base: str, settings: Settings, view: str | None = None, server: str | None = None
-    ) -> None:
-        path = "/mcp" if server is None else f"/servers/{server}/mcp"
-        shown = "" if view in (None, DEFAULT) else f"&view={view}"
-        self.url = f"{base}{path}?session={secrets.token_hex(4)}{shown}"
-        self.name = OUR_NAME if server is None else server
-        self.token: str | None = None
-        if (credentials := settings.credentials) is not None:
-            self.token = f"Bearer {credentials.minted or 'TOKEN'}"
-
-    def snippet(self) -> str:
-        """As most take it."""
-        return json.dumps({"mcpServers": {self.name: self._said()}}, indent=2)
-
-    def of(self, client: str) -> str:
-        """As that *client* takes it."""
-        token = self.token
-        match client:
-            case "claude-code":
-                words = ["claude", "mcp", "add", "--transport", "http", self.name, self.url]
-                header = () if token is None else ("--header", f"Authorization: {token}")
-                return shlex.join([*words, *header])
-            case "codex":
-                words = ["codex", "mcp", "add", self.name, "--url", self.url]
-                # It takes no token, but the name of a variable with one.
-                variable = () if token is None else ("--bearer-token-env-var", VARIABLE)
-                return shlex.join([*words, *variable])
-            case "vscode":
-                entry = {"name": self.name, **self._said()}
-                return shlex.join(["code", "--add-mcp", json.dumps(entry)])
-            case _:
-                return self.snippet()
-
-    def _said(self) -> dict[str, Any]:
-        headers = {} if self.token is None else {"headers": {"Authorization": self.token}}
-        return {"type": "http", "url": self.url, **headers}

@@ -26,6 +26,7 @@ import warm
 from emceepee_client import COMMAND
 from emceepee_trio import logs
 from emceepee_trio.cli import main
+from emceepee_trio.commands.common.client_entry import ENTRIES
 from stalls import check_daemon
 
 GUARD = 60
@@ -159,41 +160,69 @@ def test_who_has_no_token_is_told_where_it_is(daemon: Serving) -> None:
     assert f"it is in {path}" in refused.json()["error"]["message"]
 
 
+def printed(tmp_path: Path, client: str, *options: str) -> str:
+    """What is printed alone, by a command that ends, where somebody listens already."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = emceepee(tmp_path, "serve", "--print-entry", client, "--bind", bind, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.replace(f"http://{bind}", "URL")
+
+
 @pytest.mark.once
-@pytest.mark.parametrize("client", ["claude-code", "codex", "vscode", "json"])
+@pytest.mark.parametrize("client", ENTRIES)
 def test_one_entry_alone_is_printed_for_a_client(client: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret-s3cret-s3cret\n")
-    how = ("--bind", "127.0.0.1:0", "--token-file", str(tmp_path / "token"))
-    with serving(tmp_path, *how, "--print-entry", client) as found:
-        url = re.escape(found.url)
-        words = shlex.split(found.printed)
-        assert [word for word in words if re.search(rf"{url}/mcp\?session=\w+", word)]
-        assert found.printed.count("\n") == (1 if client != "json" else 11)
+    (tmp_path / "token").chmod(0o600)
+    said = printed(tmp_path, client, "--token-file", str(tmp_path / "token"))
+    assert "s3cret" not in said
+    words = shlex.split(said)
+    if client in ("claude-code", "codex", "vscode"):
+        assert said.count("\n") == 1
         if client == "vscode":
             assert words[:2] == ["code", "--add-mcp"]
             assert json.loads(words[2])["headers"] == {"Authorization": "Bearer TOKEN"}
-        elif client == "json":
-            assert found.entry["type"] == "http"
         else:
-            assert words[:4] == [client.partition("-")[0], "mcp", "add", *words[3:4]]
+            assert words[:3] == [client.partition("-")[0], "mcp", "add"]
+            assert [word for word in words if re.fullmatch(r"URL/mcp\?session=\w+", word)]
+        return
+    ((key, servers),) = json.loads(said).items()
+    entry = servers["emceepee"]
+    assert key == ("context_servers" if client == "zed" else "mcpServers")
+    if client == "claude-desktop":
+        assert entry == {"command": "emceepee", "args": ["stdio", "--connect", "URL"]}
+    else:
+        (url,) = (entry[name] for name in ("url", "httpUrl", "serverUrl") if name in entry)
+        assert re.fullmatch(r"URL/mcp\?session=\w+", url)
+        assert entry["headers"] == {"Authorization": "Bearer TOKEN"}
 
 
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("shown", "url"),
     [
-        (("--view", "native"), r"/mcp\?session=\w+&view=native"),
-        (("--server", "demo"), r"/servers/demo/mcp\?session=\w+"),
+        (("--view", "native"), r"URL/mcp\?session=\w+&view=native"),
+        (("--server", "demo"), r"URL/servers/demo/mcp\?session=\w+"),
     ],
 )
 def test_an_entry_is_printed_for_what_is_to_be_seen(
     shown: tuple[str, str], url: str, tmp_path: Path
 ) -> None:
-    how = ("--bind", "127.0.0.1:0", "--no-auth", "--demo")
-    with serving(tmp_path, *how, "--print-entry", "codex", *shown) as found:
-        words = shlex.split(found.printed)
-        assert words[3] == ("demo" if "demo" in shown else "emceepee")
-        assert re.fullmatch(re.escape(found.url) + url, words[5])
+    words = shlex.split(printed(tmp_path, "codex", "--no-auth", "--demo", *shown))
+    assert words[3] == ("demo" if "demo" in shown else "emceepee")
+    assert re.fullmatch(url, words[5])
+    bridge = json.loads(printed(tmp_path, "claude-desktop", "--no-auth", "--demo", *shown))
+    (entry,) = bridge["mcpServers"].values()
+    assert entry["args"] == ["stdio", "--connect", "URL", *shown]
+
+
+def test_an_entry_needs_an_address(tmp_path: Path) -> None:
+    for bind in (f"unix:{tmp_path}/s", "127.0.0.1:0"):
+        done = emceepee(tmp_path, "serve", "--print-entry", "json", "--bind", bind)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "--bind HOST:PORT" in one_line(done.stderr)
 
 
 def test_what_is_to_be_seen_is_said_of_an_entry(

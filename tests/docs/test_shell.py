@@ -122,8 +122,11 @@ class Shell:
         )
 
     def compare(self, command: Command, printed: str) -> None:
-        elsewhere = f"--connect http://127.0.0.1:{self.port}"  # not where one is without a PORT
-        shown = [self.here(line).replace("--connect auto", elsewhere) for line in command.shown]
+        shown = [self.here(line) for line in command.shown]
+        elsewhere = f"http://127.0.0.1:{self.port}"  # not where one is without a PORT
+        for written in ("--connect {}", '"{}"'):
+            here, there = written.format("auto"), written.format(elsewhere)
+            shown = [line.replace(here, there) for line in shown]
         if shown and shown[-1].endswith("[y/N]"):
             del shown[-2:]
         assert not shown or looks_like(shown, printed), f"{command}\n{printed}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Sequence
+from textwrap import indent
 
 import attrs
 
@@ -14,7 +14,7 @@ from ..common.options import PORT
 from ..common.output import complain, say
 from ..common.terminal import show_table
 from .asking import add_arguments as add_clients
-from .asking import agreed, chosen, shown
+from .asking import agreed, chosen, listed, shown
 from .backups import Backup, Backups, digest
 from .documents import Document, Unusable
 from .entry import NAME, Entry, command_line, entry_of, is_passing
@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
     if not to_do:
         say("\nThere is nothing to do.")
         return int(failed)
-    say(f"\nThe entry starts: {shlex.join(words)}")
+    for text, clients in _written(to_do).items():
+        say(f"\nWhat is written there for {listed(clients)}:\n\n{indent(text.strip(), '  ')}")
     if is_passing(words):
         complain(
             "emceepee connect: that is in a cache, which may be emptied; `uv tool install` or "
@@ -87,6 +88,19 @@ def _overview(around: Around, words: Sequence[str]) -> list[tuple[str, str, str]
             step = _step(place, list(words), backups)
             rows.append((client, shown(place.path), step.note or "not connected"))
     return rows
+
+
+def _written(steps: Sequence[Change]) -> dict[str, list[str]]:
+    """Each entry as it stands in a file of its own, and the clients that get it."""
+    found: dict[str, list[str]] = {}
+    for step in steps:
+        assert step.entry is not None
+        alone = Document(step.place.path, step.place.path, None, {})
+        text = alone.with_entry(step.place.keys, NAME, step.entry).decode()
+        clients = found.setdefault(text, [])
+        if step.place.client not in clients:
+            clients.append(step.place.client)
+    return found
 
 
 def _row(step: Change) -> tuple[str, str, str, str]:

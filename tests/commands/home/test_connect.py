@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -37,6 +39,14 @@ def entry_in(path: Path) -> object:
     return servers.get("emceepee")
 
 
+def shown_in(out: str) -> list[object]:
+    """The entries that are shown before they are written."""
+    found = re.findall(r"What is written there for [^\n]*:\n\n((?:  .*\n)+)", out)
+    texts = [dedent(text) for text in found]
+    said = [tomllib.loads(text) if text.startswith("[") else json.loads(text) for text in texts]
+    return [servers["emceepee"] for each in said for servers in each.values()]
+
+
 def test_there_are_homes_of_each_kind_and_client() -> None:
     assert len(HOMES) >= 30
     assert len({shape.client for shape in HOMES}) == 10
@@ -54,6 +64,7 @@ def test_connect_then_disconnect_gives_back_every_byte(shape: HomeShape, at_home
         assert isinstance(entry, dict)
         assert Path(entry["command"]).is_absolute()
         assert "stdio" in entry["args"]
+        assert entry in shown_in(ran.out)
     connected = snapshot(at_home.home)
     assert {name for name in connected if "emceepee" in str(connected[name][-1])} >= {
         str((at_home.home / name).resolve().relative_to(at_home.home)) for name in shape.connected
