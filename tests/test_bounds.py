@@ -338,6 +338,22 @@ async def message(here: Here) -> None:
             await there.refused("execute_tool", words, server="bad", tool="echo")
 
 
+@tries("limits.body_values")
+async def values_of_a_client(here: Here) -> None:
+    async with session(body_values=10_000) as there:
+        status, error = await there.client.request("ping", x=[0] * 10_001).error()
+        assert status == 400
+        assert "more than 10000 values (limits.body_values)" in error["message"]
+        assert "result" in await there.client.request("ping", x=[0] * 9_900).answer()
+        said = json.dumps([0] * 20_000).encode()  # a server may say more
+        there.play.instead["tools/call"] = [
+            b'{"jsonrpc":"2.0","id":"@ID@","result":{"content":[],"structuredContent":{"x":'
+            + said
+            + b"}}}"
+        ]
+        assert (await there.client.call("execute_tool", server="bad", tool="echo"))["content"]
+
+
 @tries("config.bounds.MAX_BATCH")
 async def batch(here: Here) -> None:
     async with open_world() as world:

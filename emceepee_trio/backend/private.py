@@ -19,7 +19,6 @@ import trio
 from ..config import Config, Lacking, Server
 from ..errors import ConnectFailed
 from ..model import events, facts
-from ..model.json.intake import Measure
 from ..model.states import BackendState, Cause
 from .catalogue.catalog import Catalog, Entries, List
 from .catalogue.knowledge import Knowledge
@@ -80,7 +79,7 @@ class Private:
             server,
             self.session_id,
             self.shared,
-            Measure(limits.message, limits.values),
+            limits.of_servers,
             self.wall,
             Lifecycle(
                 server.name,

@@ -14,6 +14,7 @@ import attrs
 
 from ..model.inherited import More
 from ..model.json.fields import Bounds, Doc, Pattern, Secret, frozen
+from ..model.json.intake import Measure
 from ..model.json.problems import Problem, join, show
 from ..views import ONE_SERVER, VIEWS
 from .bounds import (
@@ -168,6 +169,22 @@ class Limits:
         Bounds(10_000, 100_000_000),
         Doc("Values in one message of anybody; lists and objects count twice."),
     ] = 1_000_000
+    body_values: Annotated[
+        int,
+        Bounds(10_000, 100_000_000),
+        Doc("Values in one message of a client, if that is less: no model writes so many."),
+    ] = 100_000
+
+    @property
+    def of_clients(self) -> Measure:
+        """What one message of theirs may be."""
+        if self.body_values < self.values:
+            return Measure(self.body, self.body_values, "limits.body_values")
+        return Measure(self.body, self.values)
+
+    @property
+    def of_servers(self) -> Measure:
+        return Measure(self.message, self.values)
 
 
 @frozen

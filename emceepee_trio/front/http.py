@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from ..config import ON_DEMAND, Config
 from ..config.bounds import MAX_BATCH
-from ..model.json.intake import Measure, TooMuch, Unfit, outlines, read
+from ..model.json.intake import TooMuch, Unfit, outlines, read
 from ..model.wire import loads
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
@@ -116,7 +116,7 @@ class McpEndpoint:
         if not accepts(headers, JSON, SSE):
             raise Refused(406, f"Accept must allow both {JSON} and {SSE}")
         body = await read_body(receive, self.config.limits.body)
-        measure = Measure(self.config.limits.body, self.config.limits.values)
+        measure = self.config.limits.of_clients
         unfit: Unfit | None = None
         try:
             data = await in_slices(read(body, measure, loads))

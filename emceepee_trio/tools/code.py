@@ -29,7 +29,6 @@ from ..config.bounds import (
 from ..config.server import A_NAME
 from ..errors import ExecutionFailed, InvalidArguments, TimedOut, ToolError
 from ..model.json.fields import Bounds, Doc, MaxLength, frozen
-from ..model.json.intake import Measure
 from ..model.wire import dumps
 from ..session.calls.call import Call, Result, Task
 from ..session.kept import text_pieces
@@ -168,7 +167,7 @@ class _Running:
         async with session.scripts:
             session.calls.sent(call)
             try:
-                value = await script.run(session.shared, Measure(limits.message, limits.values))
+                value = await script.run(session.shared, limits.of_servers)
             except Failed as failed:
                 raise ExecutionFailed(f"the script failed: {failed}", self._so_far()) from None
         said = {"result": value.get("value"), **self._so_far()}

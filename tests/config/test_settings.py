@@ -60,6 +60,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "message": 16 * mib,
             "values": 1_000_000,
             "body": 4 * mib,
+            "body_values": 100_000,
         },
         "health": {"interval_ms": 120_000},
         "http": {"allowed_hosts": (), "allowed_origins": (), "tokens": {}},

@@ -106,7 +106,7 @@ async def serve_stdio(
                 wall = Firewall("session_watch_crashed")
                 begin(session.inner, wall, _until_over, nursery.cancel_scope)
                 limits = config.limits
-                measure = Measure(limits.body, limits.values)
+                measure = limits.of_clients
                 face = FACES[view] if server is None else OneServer(server)
                 await _serve(session, manager, face, measure, pipes)
                 nursery.cancel_scope.cancel("end of input")

@@ -76,13 +76,14 @@ class Measure:
     size: int
     """``limits.message`` or ``limits.body``, in bytes."""
     values: int
-    """``limits.values``"""
+    setting: str = "limits.values"
+    """Which says how many values."""
 
     def check(self, gauge: Gauge) -> None:
         if gauge.is_too_deep:
             raise TooMuch(f"is nested deeper than {DEPTH} levels")
         if gauge.values > self.values:
-            raise TooMuch(f"holds more than {self.values} values (limits.values)")
+            raise TooMuch(f"holds more than {self.values} values ({self.setting})")
         if gauge.has_long_number:
             raise TooMuch(f"holds a number of more than {DIGITS} digits")
 

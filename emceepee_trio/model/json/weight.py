@@ -8,12 +8,23 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+FEW, LEVELS = 4, 3
+"""Values in a list or an object, and such in each other, in which a string may be that is long."""
 
-def weigh(value: Any) -> int:
+
+def weigh(value: Any, levels: int = LEVELS) -> int:
     """About as many bytes as its JSON has, in a fifth of the time that it takes to write that.
 
     Strings count what they have in UTF-8, lists and objects 5 each, short numbers too.
     """
+    # What is long is mostly one string, of which no copy has to be made.
+    kind = type(value)
+    if kind is str and value.isascii():
+        return 5 + len(value)
+    if kind is dict and levels and len(value) <= FEW:
+        return 2 + sum(weigh(key) + weigh(value[key], levels - 1) for key in value)
+    if kind is list and levels and len(value) <= FEW:
+        return 5 + sum(weigh(inner, levels - 1) for inner in value)
     try:
         return len(marshal.dumps(value, 2))  # later versions look for what is there twice
     except ValueError:  # something in it is JSON only to us

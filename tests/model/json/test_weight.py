@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Generator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cpu_time import cpu_time
+from cpu_time import cpu_time, growth
 from emceepee_trio.model.json.spelling import weighed
 from emceepee_trio.model.json.weight import beginning, cut, weigh
 from strategies import json_values
@@ -58,6 +59,12 @@ def test_what_is_long_weighs_the_same_in_steps(value: Any, steps: int) -> None:
 def test_neither_takes_long(value: object) -> None:
     assert cpu_time(lambda: weigh(value)) < 0.1
     assert cpu_time(lambda: beginning(value, 1000)) < 0.02
+
+
+def test_a_long_string_is_not_copied_to_be_weighed() -> None:
+    value = {"content": [{"type": "text", "text": "x" * 10**8}]}
+    assert weigh(value) == len(marshal.dumps(value, 2))
+    assert growth(lambda size: lambda: weigh({"text": "x" * size}), 10**6) < 2
 
 
 def test_what_is_json_only_to_us_has_a_weight_too() -> None:
