@@ -110,7 +110,7 @@ from emceepee_trio.web.page.timeline import sessions as listed_sessions
 from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
-from page_world import JSON, open_page
+from page_world import HTML, JSON, open_page
 from parts import mock_clock
 from raw_http import serving
 from scripted import Play, scripted
@@ -857,7 +857,8 @@ async def pages_first(here: Here) -> None:
         tried.append(wanted(count))
         raise tried[-1]
 
-    session: Any = SimpleNamespace(ask=ask, heard_by=lambda _: nullcontext())
+    told = SimpleNamespace(heard_by=lambda _: nullcontext())
+    session: Any = SimpleNamespace(ask=ask, announcements=told)
     server: Any = SimpleNamespace(over=trio.Event())
     for count, of_all, times in ((pages.AT_ONCE + 1, 0, 1), (1, pages.TIMES, pages.TIMES + 1)):
         asked.clear()
@@ -1567,8 +1568,11 @@ async def config(here: Here) -> None:
 async def links(here: Here) -> None:
     async with open_page() as there:
         paths = [await there.link() for _ in range(logins.MAX_LINKS + 1)]
-        assert "or is too old" in (await there.browser().get(paths[0])).body.decode()
-        assert (await there.browser().get(paths[1])).status == 200
+        opened = f"{HTML}\nSec-Fetch-Site: none\nSec-Fetch-Mode: navigate"
+        assert "or is too old" in (await there.browser().get(paths[0], opened)).body.decode()
+        browser = there.browser()
+        assert (await browser.get(paths[1], opened)).status == 200
+        assert browser.cookie
 
 
 @tries("web.logins.MAX_LOGINS")
