@@ -146,6 +146,8 @@ async def test_a_tool_is_tried_in_a_session_of_ones_own() -> None:
         assert (await browser.json(f"/api{call}"))["result"] is None
         assert (await browser.json(f"/api{call}?show=args"))["args"] == {"text": "<b>hi</b>"}
         assert session.calls.tasks() == []
+        listed = (await browser.json("/sessions"))["sessions"]
+        assert [each["client"] for each in listed] == ["this page"]
         for wrong in ("[]", "{", '{"x": NaN}'):
             assert (await browser.submit(path, path, json=wrong)).status == 400
         assert (await browser.get("/servers/raw/tools/nothing")).status == 404

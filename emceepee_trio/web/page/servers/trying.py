@@ -52,7 +52,7 @@ class Desk:
             )
         except SessionFailed as error:
             raise LimitReached(str(error)) from None
-        session.client_name = CLIENT
+        session.named(CLIENT)
         return session
 
     async def backend(self, name: str) -> tuple[Session, Backend]:
