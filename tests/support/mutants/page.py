@@ -191,6 +191,13 @@ PAGE = (
         "web/page/test_editing.py::test_a_program_is_not_replaced_where_clients_may_start_none",
     ),
     mutant(
+        "who adds a server on the page chooses what it inherits of our environment",
+        "web/page/servers/entering.py",
+        'OF_OPERATORS = ("inherit_env", "roots")',
+        'OF_OPERATORS = ("roots",)',
+        "web/page/test_editing.py::test_how_far_a_server_may_go_is_said_in_the_configuration_only",
+    ),
+    mutant(
         "anybody restores what the operator has removed",
         "session/servers/registry.py",
         "        self._check_owner(principal, name)\n        del self",

@@ -198,3 +198,14 @@ async def test_a_program_edits_a_server_as_json() -> None:
         for wrong in ("[]", '{"cmd": 1}', '{"description": 5}'):
             refused = await world.ask("POST /api/servers/raw/edit", bearer, wrong)
             assert refused.status == 400, wrong
+
+
+@pytest.mark.parametrize("more", [{"inherit_env": "all"}, {"roots": ["/"]}])
+async def test_how_far_a_server_may_go_is_said_in_the_configuration_only(more: object) -> None:
+    async with open_page(servers=[SECRET]) as world:
+        browser, settings = await world.logged_in(), json.dumps(more)
+        edited = {**(await filled(browser, "/servers/raw/edit")), "settings": settings}
+        added = {"name": "mine", "where": RAW, "settings": settings}
+        for path, fields in (("/servers/raw/edit", edited), ("/servers", added)):
+            answer = await browser.submit("/add-server", path, **fields)
+            assert (answer.status, b"in the configuration only" in answer.body) == (400, True)

@@ -23,6 +23,9 @@ OF_URLS, OF_PROGRAMS = ("url", "headers"), ("command", "args", "env")
 BESIDE = ("name", "disabled", *OF_URLS, *OF_PROGRAMS)
 """What has fields of its own, or buttons; the rest is one field of JSON."""
 
+OF_OPERATORS = ("inherit_env", "roots")
+"""How far a server may go, which clients have no say in, whatever they may have started."""
+
 
 def given_of(server: Server) -> dict[str, str]:
     """What the fields have in them, without secrets."""
@@ -134,6 +137,9 @@ def server_of(entry: Mapping[str, Any], before: Server | None = None) -> tuple[S
         server = server_from_arguments(given)
     except ConfigError as error:
         raise InvalidArguments("; ".join(listed(error.problems))) from None
+    plain = before or Server(server.name)
+    if taken := [key for key in OF_OPERATORS if getattr(server, key) != getattr(plain, key)]:
+        raise InvalidArguments(f"{' and '.join(taken)} can be said in the configuration only")
     if before is not None and server.name != before.name:
         raise InvalidArguments("a server keeps its name; remove it and add another one")
     return server, given
