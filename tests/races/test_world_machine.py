@@ -180,6 +180,9 @@ class World(Rivals):
     def a_server_asks(self, data: st.DataObject, kind: Any) -> None:
         place, host = data.draw(st.sampled_from(self.connected()))
         life = place.life
+        about = self.about(place, host)
+        if host.is_shared and about is None:
+            return  # nobody could say whom it asks; see the machine of shared servers
         is_refused = len(life.open_questions()) >= QUESTIONS
         key = f"{life.secret} question-{len(life.questions)}"
         asked: list[int] = []
@@ -190,7 +193,7 @@ class World(Rivals):
                     call.may("working", "asked")
                     if len(life.of("working")) >= TASKS:
                         call.may("failed", "limit")
-        self.step(lambda: asked.append(host.ask(kind, key)))
+        self.step(lambda: asked.append(host.ask(kind, key, about)))
         if is_refused:
             (answer,) = host.answers[asked[0]]
             assert answer["error"]["code"] == -32603
@@ -225,7 +228,7 @@ class World(Rivals):
     @rule(data=st.data(), count=st.integers(1, 2))
     def a_server_speaks(self, data: st.DataObject, count: int) -> None:
         place, host = data.draw(st.sampled_from(self.connected()))
-        self.step(*[self.speaks(place, host) for _ in range(count)])
+        self.step(*[self.speaks(place, host, is_alone=True) for _ in range(count)])
 
     @precondition(lambda self: self.places)
     @rule(data=st.data(), seconds=st.sampled_from([1, 3, 20]))
@@ -293,9 +296,13 @@ class World(Rivals):
     @rule(data=st.data())
     def a_server_dies(self, data: st.DataObject) -> None:
         place, host = data.draw(st.sampled_from(self.connected()))
-        self.step(self.dies(place, host))
-        assert not [q for q in place.life.open_questions() if place.asked[q][0] is host]
-        assert not [c for c in place.life.of("in_flight", "working") if self.host_of(c.key) is host]
+        having = self.sharing(host)
+        assert place in having
+        self.step(self.dies(host))
+        for each in having:
+            life = each.life
+            assert not [q for q in life.open_questions() if each.asked[q][0] is host]
+            assert not [c for c in life.of("in_flight", "working") if self.host_of(c.key) is host]
 
     @precondition(lambda self: self.places)
     @rule(
@@ -354,7 +361,7 @@ class World(Rivals):
             held = self.tool(place, "reconnect_server", name=host.server)
             assert code_of(held.result) == "TOOL_ERR_LIMIT"
             return
-        place.life.loses(host.server, lambda c: self.host_of(c.key) is host, "lost")
+        self.loses(host)
         self.hosts.mood = "greets"
         held = self.tool(place, "reconnect_server", name=host.server)
         assert code_of(held.result) is None

@@ -33,7 +33,11 @@ class Replay:
 
     trying: set[int] = attrs.field(factory=set, init=False)
     up: dict[int, tuple[str, str]] = attrs.field(factory=dict, init=False)
-    """By their numbers: session and server."""
+    """By their numbers: session, or what is noted in place of one, and server."""
+    sharing: dict[str, str] = attrs.field(factory=dict, init=False)
+    """Servers that sessions share, by what is noted in place of one."""
+    leases: set[tuple[str, str]] = attrs.field(factory=set, init=False)
+    """By what is noted in place of a session, and the sessions that have it."""
     unwell: set[int] = attrs.field(factory=set, init=False)
     children: dict[int, int] = attrs.field(factory=dict, init=False)
     """Pids, by their connections."""
@@ -52,7 +56,15 @@ class Replay:
     def is_empty(self) -> bool:
         """Nothing is under way any more."""
         under_way = (self.sessions, self.in_flight, self.working, self.questions)
-        return not any((*under_way, self.trying, self.up, self.children, self.deliveries))
+        shared = (self.sharing, self.leases)
+        return not any((*under_way, *shared, self.trying, self.up, self.children, self.deliveries))
+
+    def connected(self) -> list[tuple[str, str]]:
+        """To what each session that lives is."""
+        found = [up for up in self.up.values() if up[0] in self.sessions]
+        for of, server in self.up.values():
+            found += [(each, server) for sharing, each in self.leases if sharing == of]
+        return [each for each in found if each[0] in self.sessions]
 
     def check(self) -> None:
         if self._bugs:
@@ -126,6 +138,29 @@ class Replay:
     @_read.register
     def _(self, fact: facts.QuestionClosed) -> None:
         del self.questions[fact.session, fact.question]
+
+    @_read.register
+    def _(self, fact: facts.SharingBegun) -> None:
+        assert fact.session not in self.sharing
+        self.sharing[fact.session] = fact.server
+
+    @_read.register
+    def _(self, fact: facts.SharingSplit) -> None:
+        assert self.sharing[fact.session] == fact.server
+
+    @_read.register
+    def _(self, fact: facts.SharingOver) -> None:
+        assert self.sharing.pop(fact.session) == fact.server
+
+    @_read.register
+    def _(self, fact: facts.LeaseTaken) -> None:
+        assert self.sharing[fact.sharing] == fact.server
+        assert (fact.sharing, fact.session) not in self.leases
+        self.leases.add((fact.sharing, fact.session))
+
+    @_read.register
+    def _(self, fact: facts.LeaseOver) -> None:
+        self.leases.remove((fact.sharing, fact.session))
 
     @_read.register
     def _(self, fact: facts.ConnectionTrying) -> None:

@@ -15,6 +15,7 @@ import trio
 
 from asgi_client import Client, Exchange
 from emceepee_trio.backend.connections.connect import Transport
+from emceepee_trio.backend.sharing.lease import Lease
 from emceepee_trio.config import Server
 from emceepee_trio.model.wire import event_json
 from emceepee_trio.session.session import Session
@@ -24,9 +25,11 @@ from world_model import Call, Fact, Life, Question, fact_of
 
 @attrs.define(eq=False)
 class Host(Peer):
-    """One connection of one session to one server."""
+    """One connection to one server, of one session or of those that share it."""
 
     session: str = ""
+    """Or what is noted in place of one, if sessions share it."""
+    is_shared: bool = False
     server: str = ""
     number: int = 0
     answers: dict[int, list[dict[str, Any]]] = attrs.field(factory=dict)
@@ -56,7 +59,7 @@ class Host(Peer):
 
     def say(self, message: dict[str, Any], about: int | None = None) -> bool:
         try:
-            super().say(message, about)
+            super().say(message, about if self.is_shared else None)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return False  # it was lost, or left, a moment ago
         return True
@@ -65,18 +68,19 @@ class Host(Peer):
         """The id of that call, if it has no answer."""
         return next((i for i in self.of("tools/call") if self.keys[i] == key), None)
 
-    def ask(self, kind: str, key: str) -> int:
+    def ask(self, kind: str, key: str, about: int | None = None) -> int:
         number = next(self.asked)
         method = "elicitation/create"
         params: dict[str, Any] = {"message": key, "requestedSchema": FORM}
         if kind == "sampling":
             text = {"role": "user", "content": {"type": "text", "text": key}}
             method, params = "sampling/createMessage", {"messages": [text], "maxTokens": 9}
-        self.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        self.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, about)
         return number
 
-    def notify(self, method: str, **params: Any) -> bool:
-        return self.say({"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params})
+    def notify(self, method: str, about: int | None = None, /, **params: Any) -> bool:
+        said = {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
+        return self.say(said, about)
 
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -115,7 +119,13 @@ class Hosts:
         if mood == "fails":
             raise OSError(11, "cannot be opened today")
         number = next(self._numbers)
-        new = partial(Host, session=session, server=server.name, number=number)
+        new = partial(
+            Host,
+            session=session,
+            server=server.name,
+            number=number,
+            is_shared=server.scope == "principal",
+        )
         async with open_peer(server, number, new) as (host, streams):
             self.all.append(host)
             yield streams
@@ -167,6 +177,13 @@ class Place:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(f"<place of {self.life.secret}>")
+
+    def has(self, host: Host) -> bool:
+        """It is one of its own, or one that it shares."""
+        if not host.is_shared:
+            return host.session == self.session.id
+        lease = self.session.backends.get(host.server)
+        return isinstance(lease, Lease) and lease.hub.id == host.session
 
     def start(
         self,

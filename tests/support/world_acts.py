@@ -34,9 +34,14 @@ class Acts(Steps):
         call.may("failed", "refusal")
         return partial(host.refuse, request_id, call.key)
 
-    def dies(self, place: Place, host: Host) -> Act:
-        place.life.loses(host.server, lambda c: self.host_of(c.key) is host, "lost")
+    def dies(self, host: Host) -> Act:
+        self.loses(host)
         return host.end
+
+    def loses(self, host: Host) -> None:
+        """All who have it."""
+        for place in self.sharing(host):
+            place.life.loses(host.server, lambda c: self.host_of(c.key) is host, "lost")
 
     def withdraws(self, place: Place, question: Question) -> Act:
         host, number, _ = place.asked[question]
@@ -96,15 +101,23 @@ class Acts(Steps):
     ) -> Act:
         return self.touching(place, lambda: place.replies.append((fate, thing, start())))
 
-    def speaks(self, place: Place, host: Host) -> Act:
+    def speaks(self, place: Place, host: Host, *, is_alone: bool) -> Act:
+        """A server that sessions share says whose it is by the call in whose answer it speaks, or
+        is heard by none of them. *is_alone*: that call does not end meanwhile."""
         key = f"{place.life.secret} notice-{next(self.numbers)} {host.number}"
+        about = self.about(place, host) if is_alone else None
 
         def speak() -> None:
-            host.notify("message", level="info", data=key)
-            if host.notify("vendor", key=key):
+            host.notify("message", about, level="info", data=key)
+            if host.notify("vendor", about, key=key) and (about is not None or not host.is_shared):
                 place.life.notices.append(key)
 
         return speak
+
+    def about(self, place: Place, host: Host) -> int | None:
+        """A call of that session that the server has."""
+        keys = [call.key for call in place.life.of("in_flight", "working")]
+        return next((i for i in host.of("tools/call") if host.keys[i] in keys), None)
 
     def deletes_timer(self, place: Place, timer: Timer) -> Act:
         timer.may("deleted")

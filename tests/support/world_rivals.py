@@ -69,7 +69,7 @@ class Rivals(Truths):
                 case 1 if it:
                     acts.append(self.refuses(*it[1:]))
                 case 2 if it:
-                    acts.append(self.dies(place, it[2]))
+                    acts.append(self.dies(it[2]))
                 case 3 if held.is_open:
                     acts.append(self.cancels_request(place, held))
                 case 4 if held.is_open:
@@ -102,7 +102,7 @@ class Rivals(Truths):
             partial(self.responds, place, question, kindly=False),
             partial(self.cancels_question, place, question),
             partial(self.withdraws, place, question),
-            partial(self.dies, place, place.asked[question][0]),
+            partial(self.dies, place.asked[question][0]),
             partial(self.ticks),
         ]
         self.step(*[choices[kind]() for kind in kinds[:2]], pauses=pauses)
@@ -130,7 +130,7 @@ class Rivals(Truths):
         if kind <= 2 and (it := pick(self.running()))[0]:
             return self.refuses(*it[1:]) if kind == 2 else self.answers(*it[1:])
         if kind == 3 and (it := pick(self.connected()))[0]:
-            return self.dies(*it)
+            return self.dies(it[1])
         if kind in {4, 5}:
             held = [(p, h) for p in self.places for h in p.held if not h.is_cancelled]
             if (it := pick(held))[0]:
@@ -144,7 +144,7 @@ class Rivals(Truths):
         if kind == 9:
             return self.ticks()
         if kind == 10 and (it := pick(self.connected()))[0]:
-            return self.speaks(*it)
+            return self.speaks(*it, is_alone=False)
         if kind == 11 and (it := pick(self.timers()))[0]:
             return self.deletes_timer(*it)
         places = [(place,) for place in self.places if place not in self.rejoining]

@@ -27,11 +27,13 @@ from world import Host, Hosts, Place, blocks, code_of
 from world_model import Call, Life, Names, Question, Timer
 
 CALLS, TASKS, QUESTIONS, SESSIONS = 3, 2, 2, 3
-FACTS = 150
+FACTS = 250
 """Kept of a session: enough for what is under way."""
 KEPT, ANSWER_WITHIN, IDLE = 12, 10, 60
 """Seconds that a finished task is kept, that a question waits, that an unused session lives."""
 DELAY = 4000
+LINGER = 3
+"""Seconds that a server stays that sessions share, when nobody has it any more."""
 
 AGAIN = Retry(base_delay_ms=DELAY, jitter=0)
 CONFIG = Config(
@@ -43,6 +45,15 @@ CONFIG = Config(
             era="handshake",
             reconnect=Reconnect(True, base_delay_ms=DELAY),
             start="eager",
+        ),
+        Server(
+            "s",
+            url="http://s",
+            era="handshake",
+            reconnect=Reconnect(True, base_delay_ms=DELAY),
+            start="eager",
+            scope="principal",
+            linger_ms=LINGER * 1000,
         ),
     ),
     defaults=Defaults(start="eager"),
@@ -80,7 +91,7 @@ class Steps(TrioMachine):
         self.replay = Replay()
         self.records = Records(FACTS, 1_000_000)
         self.facts_seen = 0
-        self.names = Names({"a", "b"})
+        self.names = Names({"a", "b", "s"})
         self.places: list[Place] = []
         """Of sessions that live."""
         self.lives: list[Life] = []
@@ -117,12 +128,16 @@ class Steps(TrioMachine):
     def secrets_of_others(self, life: Life) -> list[str]:
         return [other.secret for other in self.lives if other is not life]
 
+    def sharing(self, host: Host) -> list[Place]:
+        """Who has that connection."""
+        return [place for place in self.places if place.has(host)]
+
     def hosts_of(self, place: Place, *servers: str) -> list[Host]:
         """Connections that stand."""
         return [
             host
             for host in self.hosts.all
-            if host.session == place.session.id
+            if place.has(host)
             and host.is_open
             and host.greeted
             and (not servers or host.server in servers)

@@ -43,7 +43,7 @@ class Truths(Acts):
         }
         kept = {(s.id, call.id) for s in sessions for call in s.calls.finished}
         assert {key for key in replay.kept if key[0] in replay.sessions} == kept
-        assert sorted(up for up in replay.up.values() if up[0] in replay.sessions) == sorted(
+        assert sorted(replay.connected()) == sorted(
             (session.id, backend.server.name)
             for session in sessions
             for backend in session.backends.running
@@ -68,11 +68,13 @@ class Truths(Acts):
 
     @invariant()
     def nothing_crosses(self) -> None:
-        by_session = {place.session.id: place.life for place in self.places}
         for host in self.hosts.all:
-            if (life := by_session.get(host.session)) is not None:
-                for secret in self.secrets_of_others(life):
-                    assert secret not in host.heard
+            heard = [life for life in self.lives if life.secret in host.heard]
+            # What sessions share has heard of several, and of one principal.
+            assert len({life.principal for life in heard}) <= 1
+            assert host.is_shared or len(heard) <= 1
+            for place in self.places if not host.is_shared else ():
+                assert not (place.has(host) and heard) or heard == [place.life]
 
     @invariant()
     def everybody_has_their_servers_and_nobody_else(self) -> None:
@@ -102,8 +104,22 @@ class Truths(Acts):
         assert {session.id for session in manager.sessions()} == living
         assert self.mcp.endpoint._clients.keys() == living
         assert len(manager._nursery.child_tasks) == len(living)
+        sharing = manager.sharing
+        assert sharing is not None
+        hubs = {hub.id: hub for hub in sharing.hubs()}
         for host in self.hosts.all:
-            assert not host.is_open or host.session in living
+            assert not host.is_open or host.session in (hubs if host.is_shared else living)
+        for hub in hubs.values():
+            assert {lease.tenant.id for lease in hub.leases} <= living
+
+    @invariant()
+    def what_is_shared_is_one_connection_of_each_principal(self) -> None:
+        standing = Counter[str]()
+        for host in self.hosts.all:
+            if host.is_shared and host.is_open and (having := self.sharing(host)):
+                (principal,) = {place.life.principal for place in having}
+                standing[principal] += 1
+        assert max(standing.values(), default=0) <= 1
 
     @invariant()
     def bounds_hold(self) -> None:
