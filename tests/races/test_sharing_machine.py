@@ -3,7 +3,9 @@
 Every payload carries the secret of the session that it belongs to: calls, results, progress,
 questions, log messages, resources, roots. The server knows whose each is, and says so only in the
 words of the protocol. Whatever happens, and whatever happens in the same tick, a session is told
-nothing of another one, each call runs once at most, and each question gets one answer.
+nothing of another one, each call runs once at most, and each question gets one answer. What is
+noted of a session, replayed, is how it stands; what no session is shown stays with its principal.
+The configuration is read again meanwhile, with another entry of the server, or without it.
 """
 
 from __future__ import annotations
@@ -19,10 +21,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from emceepee_trio.backend.sharing.lease import Lease
+from emceepee_trio.config import Config, Server
 from emceepee_trio.errors import ToolError
+from emceepee_trio.journal import Reader
 from emceepee_trio.model.states import QuestionState
+from emceepee_trio.model.timeline.records import Records
 from memory_peers import Peer
-from sharers import FORM, Sharer, at_url, open_sharers, result, shared
+from replay import Replay
+from sharers import ELICITATION, FORM, Sharer, at_url, modern, open_sharers, result, shared
+from standing import check_standing
 from trio_machine import TrioMachine
 
 LINGER = 5
@@ -71,11 +78,23 @@ class SharedWorld(TrioMachine):
         self.asked: dict[int, str] = {}
         """Questions by their ids, and whose they are."""
         self.ended: list[Place] = []
+        self.records = Records(2000, 20_000)
+        self.replay = Replay()
+        self.entries: list[Server | None] = [
+            self.entry,
+            attrs.evolve(self.entry, linger_ms=2 * LINGER * 1000),
+            attrs.evolve(self.entry, scope="session"),
+            None,
+        ]
         super().__init__()
 
     @asynccontextmanager
     async def world(self) -> AsyncGenerator[None]:
         async with open_sharers(self.entry) as self.sharers:
+            journal = self.sharers.manager.journal
+            self.replay.reads(journal)
+            for read, kinds in self.records.readers():
+                journal.add(Reader("timeline", read, kinds))
             yield
             for place in self.places:
                 self.sharers.manager.end(place.sharer.session, "over")
@@ -157,8 +176,10 @@ class SharedWorld(TrioMachine):
             number = next(self.numbers)
             self.asked[number] = call
             said = {"message": f"question of {call}", "requestedSchema": FORM}
-            method = "elicitation/create"
-            question = {"jsonrpc": "2.0", "id": number, "method": method, "params": said}
+            if peer.is_modern:
+                peer.needs(request_id, number, ELICITATION, said)
+                return
+            question = {"jsonrpc": "2.0", "id": number, "method": ELICITATION, "params": said}
             if not peer.say(question, self.about(peer, request_id)):
                 del self.asked[number]
 
@@ -168,6 +189,12 @@ class SharedWorld(TrioMachine):
         peer.say(message, self.about(peer, request_id))
 
     def asks_roots(self, peer: Peer) -> None:
+        if peer.is_modern:
+            for request_id, call in list(peer.calls.items())[:1]:
+                number = next(self.numbers)
+                self.asked[number] = f"roots of {call}"
+                peer.needs(request_id, number, "roots/list", {})
+            return
         number = next(self.numbers)
         self.asked[number] = "roots"
         if not peer.say({"jsonrpc": "2.0", "id": number, "method": "roots/list"}):
@@ -192,6 +219,10 @@ class SharedWorld(TrioMachine):
         if question.is_open:
             said = {"action": "accept", "content": {"name": place.secret}}
             place.sharer.session.questions.take(question, QuestionState.ACCEPTED, said)
+
+    def reloads(self, entry: Server | None) -> None:
+        servers = () if entry is None else (entry,)
+        self.sharers.manager.reload(Config(servers=servers))
 
     def uses(self, place: Place, tool: str, **arguments: Any) -> None:
         async def use() -> None:
@@ -231,7 +262,9 @@ class SharedWorld(TrioMachine):
 
     def any_act(self, data: st.DataObject) -> Callable[[], object]:
         place = data.draw(st.sampled_from(self.places))
+        entry = data.draw(st.sampled_from([*self.entries[:1] * 3, *self.entries]))
         acts: dict[str, Callable[[], object]] = {
+            "reads the configuration": lambda: self.reloads(entry),
             "leaves": lambda: self.leaves(place),
             "comes": lambda: self.comes(place.principal),
             "calls": lambda: self.calls(place, as_task=False),
@@ -301,9 +334,14 @@ class SharedWorld(TrioMachine):
                 # Those of all who were there; nobody's, if they differ.
                 secrets = {s for s, _ in self.secrets if s in str(said["result"])}
                 assert len(secrets) <= 1
-            elif "result" in said:
+            elif of.startswith("roots of"):
+                secrets = {s for s, _ in self.secrets if s in str(said["result"])}
+                assert secrets <= {s for s, _ in self.secrets if s in of}
+            elif "content" in said.get("result", {}):
                 secret = next(s for s, _ in self.secrets if s in of)
                 assert said["result"]["content"] == {"name": secret}
+            else:
+                assert "error" in said or said["result"] == {"action": "cancel"}
 
     @invariant()
     def what_is_told_to_all_is_told_to_all_once(self) -> None:
@@ -320,6 +358,26 @@ class SharedWorld(TrioMachine):
         for principal in ("ada", "bob"):
             assert sum(hub.principal == principal for hub in hubs) <= 1
 
+    @invariant()
+    def what_was_noted_is_how_each_stands(self) -> None:
+        self.replay.check()
+        for place in self.places:
+            record = self.records.get(place.sharer.session.id)
+            assert record is not None
+            check_standing(place.sharer.session, record.timeline)
+            newest = repr(record.noted[-50:])
+            assert not [s for s, _ in self.secrets if s in newest and s != place.secret]
+        sharing = self.sharers.manager.sharing
+        assert sharing is not None
+        assert self.replay.sharing.keys() == {hub.id for hub in sharing.hubs()}
+
+    @invariant()
+    def what_nobody_is_shown_is_of_one_principal(self) -> None:
+        for principal in ("ada", "bob"):
+            for kept in self.sharers.manager.unshown.of(principal):
+                said = repr(kept._logged)
+                assert not [s for s, whose in self.secrets if s in said and whose != principal]
+
 
 class OfProgram(SharedWorld):
     entry = shared(linger_ms=LINGER * 1000)
@@ -329,5 +387,10 @@ class OfUrl(SharedWorld):
     entry = at_url(linger_ms=LINGER * 1000)
 
 
+class OfModern(SharedWorld):
+    entry = modern(linger_ms=LINGER * 1000)
+
+
 TestOfProgram = OfProgram.TestCase
 TestOfUrl = OfUrl.TestCase
+TestOfModern = OfModern.TestCase

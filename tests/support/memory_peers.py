@@ -47,13 +47,23 @@ class Peer(scripted_peer.Peer):
         if message["method"] == "notifications/cancelled":
             self.cancelled.append(message["params"]["requestId"])
         elif message["method"] == "tools/call":
-            self.began.append(message["params"]["name"])
+            params = message["params"]
+            for number, answer in params.get("inputResponses", {}).items():
+                self.answers.append({"id": int(number), "result": answer})
+            if "inputResponses" not in params:  # else it goes on
+                self.began.append(params["name"])
             self.on_call(self, message["id"])
 
     def say(self, message: dict[str, Any], about: int | None = None) -> bool:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             return super().say(message, about)
         return False
+
+    def needs(self, request_id: int, number: int, method: str, params: Any) -> None:
+        """What a modern server asks in the result of a call, which then goes on."""
+        asked = {str(number): {"method": method, "params": params}}
+        needed = {"resultType": "input_required", "inputRequests": asked}
+        self.answer(request_id, {**needed, "requestState": f"state {number}"})
 
     def asked(self, *methods: str) -> list[Any]:
         """Params of all that it was ever told by those methods."""
@@ -91,6 +101,7 @@ class Peers:
             server=server,
             is_well=self.is_well,
             greets=mood == "greets",
+            is_modern=server.era == "modern",
             on_call=self.on_call,
         )
         async with open_peer(server, next(self._pids), new) as (peer, streams):

@@ -22,6 +22,9 @@ from emceepee_trio.model.json.intake import Measure
 
 Item = SessionMessage | Exception
 
+MODERN = "2026-07-28"
+LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
+
 
 @attrs.define(eq=False)
 class Child:
@@ -46,6 +49,7 @@ class Peer:
     hears: MemoryObjectReceiveStream[SessionMessage]
     is_well: bool = True
     greets: bool = True
+    is_modern: bool = False
     is_open: bool = True
     greeted: bool = False
     requests: dict[int, dict[str, Any]] = attrs.field(factory=dict)
@@ -59,10 +63,15 @@ class Peer:
         if "id" not in message:
             return
         self.requests[message["id"]] = message
-        if message["method"] == "initialize" and self.greets:
+        method = message["method"]
+        hello = "server/discover" if self.is_modern else "initialize"
+        if method == hello and self.greets:
             self.greet(kindly=True)
+        elif method == LISTEN:
+            said = {"notifications": message["params"]["notifications"]}
+            self.say({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": said})
         # Else a question of its health, or a wish that is repeated.
-        if message["method"] not in {"initialize", "tools/call"} and self.is_well:
+        elif method not in {hello, "initialize", "tools/call"} and self.is_well:
             self.answer(message["id"], {})
 
     def say(self, message: dict[str, Any], about: int | None = None) -> bool:
@@ -86,8 +95,11 @@ class Peer:
         self.say({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     def greet(self, *, kindly: bool) -> None:
-        (hello,) = self.of("initialize")
-        if kindly:
+        (hello,) = self.of("server/discover" if self.is_modern else "initialize")
+        if kindly and self.is_modern:
+            self.greeted = True
+            self.answer(hello, {"supportedVersions": [MODERN], "capabilities": {}})
+        elif kindly:
             self.greeted = True
             info = {"name": "scripted", "version": "0"}
             version = "2025-11-25"

@@ -38,8 +38,13 @@ def at_url(**entry: Any) -> Server:
     return Server("x", url="http://x/", era="handshake", scope="principal", **entry)
 
 
+def modern(**entry: Any) -> Server:
+    return attrs.evolve(at_url(**entry), era="modern")
+
+
 def result(text: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": text}], "isError": False}
+    said = {"content": [{"type": "text", "text": text}], "isError": False}
+    return {**said, "resultType": "complete"}
 
 
 @attrs.define(eq=False)
