@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import attrs
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -25,6 +26,7 @@ from connected import (
     tool_removes,
 )
 from emceepee_trio.config import Server
+from emceepee_trio.config.server import Scope
 from emceepee_trio.errors import NotFound, ToolError
 from emceepee_trio.model.states import QuestionState, TaskState
 from memory_peers import Peers
@@ -32,7 +34,7 @@ from parts import MOMENT, at_the_moment, hop, in_many_orders
 from principals import data, told
 
 RESULT: dict[str, Any] = {"content": [], "isError": False}
-ORDERS = 100
+ORDERS = {"session": 100, "principal": 60}
 
 LOSSES: Mapping[str, Callable[[World], None]] = {
     act.__name__: act
@@ -49,6 +51,12 @@ REASONS = {
 """Of questions that go with their server."""
 
 each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_scope = pytest.mark.parametrize("scope", ["session", "principal"])
+"""Whose the connection is: that of the session that calls, or that of all three."""
+
+
+def of(scope: Scope) -> Server:
+    return attrs.evolve(server(), scope=scope)
 
 
 def lateness(order: int) -> tuple[int, int]:
@@ -56,14 +64,15 @@ def lateness(order: int) -> tuple[int, int]:
     return (order % 9, 0) if order % 2 else (0, order % 9)
 
 
+@each_scope
 @each_loss
-def test_a_loss_and_the_beginning_of_a_call(loss: str) -> None:
+def test_a_loss_and_the_beginning_of_a_call(loss: str, scope: Scope) -> None:
     """It runs once or not at all, and who called is told which."""
 
     async def race(order: int) -> str:
         peers = Peers(on_call=lambda peer, request_id: peer.answer(request_id, RESULT))
         got: list[Any] = []
-        async with open_world(server(), peers=peers) as world, trio.open_nursery() as nursery:
+        async with open_world(of(scope), peers=peers) as world, trio.open_nursery() as nursery:
 
             async def call(hops: int) -> None:
                 await trio.sleep_until(MOMENT)
@@ -87,13 +96,14 @@ def test_a_loss_and_the_beginning_of_a_call(loss: str) -> None:
             return "may have run"
         return str(outcome.code)
 
-    assert len(set(in_many_orders(race, ORDERS))) > 1
+    assert len(set(in_many_orders(race, ORDERS[scope]))) > 1
 
 
+@each_scope
 @each_loss
-def test_a_loss_and_the_answer_to_a_task(loss: str) -> None:
+def test_a_loss_and_the_answer_to_a_task(loss: str, scope: Scope) -> None:
     async def race(order: int) -> TaskState:
-        async with open_world(server()) as world:
+        async with open_world(of(scope)) as world:
             peer, session = world.peer, world.one
             assert not (await world.call(timeout_ms=0))["isError"]
             await wait_all_tasks_blocked()
@@ -116,14 +126,15 @@ def test_a_loss_and_the_answer_to_a_task(loss: str) -> None:
                 assert data(session, "task_failed")[0]["reason"] == "server_disconnected"
             return task.status
 
-    assert len(set(in_many_orders(race, ORDERS))) == 2
+    assert len(set(in_many_orders(race, ORDERS[scope]))) == 2
 
 
-def test_a_cancellation_and_the_answer_to_a_task() -> None:
+@each_scope
+def test_a_cancellation_and_the_answer_to_a_task(scope: Scope) -> None:
     """The server is told to stop exactly if its answer does not count."""
 
     async def race(order: int) -> bool:
-        async with open_world(server()) as world:
+        async with open_world(of(scope)) as world:
             peer, calls = world.peer, world.one.calls
             await world.call(timeout_ms=0)
             await wait_all_tasks_blocked()
@@ -143,7 +154,7 @@ def test_a_cancellation_and_the_answer_to_a_task() -> None:
             assert peer.cancelled in ([request_id], []) if won[0] else peer.cancelled == []
             return bool(peer.cancelled)
 
-    assert set(in_many_orders(race, ORDERS)) == {True, False}
+    assert set(in_many_orders(race, ORDERS[scope])) == {True, False}
 
 
 @each_loss
@@ -187,7 +198,7 @@ def test_a_loss_and_the_answer_to_a_question(loss: str) -> None:
         assert len(peer.answers) <= 1
         return counts[0]
 
-    assert set(in_many_orders(race, ORDERS)) == {True, False}
+    assert set(in_many_orders(race, ORDERS["session"])) == {True, False}
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -225,6 +236,6 @@ def test_a_loss_and_the_wish_for_a_new_connection(loss: str, transport: str) -> 
             assert outcome == "connected"
         return str(outcome)
 
-    found = {*in_many_orders(race, ORDERS)}
+    found = {*in_many_orders(race, ORDERS["session"])}
     assert found <= {"connected", "lost again", "TOOL_ERR_SERVER_DISCONNECTED"}
     assert loss == "dies" or len(found) > 1
