@@ -150,6 +150,14 @@ class Sharers:
         await wait_all_tasks_blocked()
         return found
 
+    async def at_work(self, *names: str, **arguments: Any) -> Sequence[Sharer]:
+        """The same, each with a call of its own under way: ``of one`` and the like."""
+        found = await self.connected(*names)
+        for name, sharer in zip(names, found, strict=True):
+            sharer.begin(f"of {name}", **arguments)
+        await wait_all_tasks_blocked()
+        return found
+
     @property
     def peer(self) -> Peer:
         """The first one."""

@@ -16,10 +16,7 @@ from sharers import Sharer, at_url, open_sharers, shared
 
 async def test_calls_are_answered_to_whom_they_belong(autojump_clock: MockClock) -> None:
     async with open_sharers(shared()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         assert len(world.peers.all) == 1
         world.answer("of two", "for two")
         world.answer("of one", "for one")
@@ -131,10 +128,7 @@ async def test_the_end_of_a_session_cancels_what_it_had_under_way(
     autojump_clock: MockClock,
 ) -> None:
     async with open_sharers(shared()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         (mine,) = [request for request, tool in world.peer.calls.items() if tool == "of one"]
         await one.end()
         await wait_all_tasks_blocked()
@@ -149,10 +143,7 @@ async def test_the_end_of_a_session_cancels_what_it_had_under_way(
 
 async def test_removing_a_server_ends_it_for_all_and_says_so(autojump_clock: MockClock) -> None:
     async with open_sharers(shared()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         leases = one.lease, two.lease
         assert (await one.use("remove_server", name="x"))["isError"] is False
         assert not world.peer.is_open  # nobody waits for who may come
@@ -207,10 +198,7 @@ async def test_a_program_that_nobody_uses_is_stopped_for_all(autojump_clock: Moc
 
 async def test_calls_to_a_url_are_told_apart_like_any_others(autojump_clock: MockClock) -> None:
     async with open_sharers(at_url()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         world.answer("of one", "for one")
         world.answer("of two", "for two")
         await wait_all_tasks_blocked()

@@ -30,10 +30,7 @@ async def test_whose_a_question_is_is_known_whoever_else_is_at_work(
     autojump_clock: MockClock,
 ) -> None:
     async with open_sharers(modern()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one", timeout_ms=0)
-        two.begin("of two", timeout_ms=0)
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two", timeout_ms=0)
         need(world, "of two", 1)
         need(world, "of one", 2)
         await wait_all_tasks_blocked()
@@ -69,10 +66,7 @@ async def test_each_tells_the_roots_of_the_session_that_calls(autojump_clock: Mo
 
 async def test_the_end_of_a_session_ends_its_questions_alone(autojump_clock: MockClock) -> None:
     async with open_sharers(modern()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one", timeout_ms=0)
-        two.begin("of two", timeout_ms=0)
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two", timeout_ms=0)
         need(world, "of one", 1)
         need(world, "of two", 2)
         await wait_all_tasks_blocked()

@@ -118,10 +118,7 @@ async def test_after_a_split_each_has_its_own(autojump_clock: MockClock) -> None
     split: list[Any] = []
     async with open_recorded(shared()) as (world, records):
         world.manager.journal.add(Reader("test", split.append, (facts.SharingSplit,)))
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         world.ask(1)
         await wait_all_tasks_blocked()
         one.begin("again")

@@ -136,10 +136,7 @@ async def test_logs_in_the_answer_to_a_call_are_of_its_session(
     autojump_clock: MockClock,
 ) -> None:
     async with open_sharers(at_url()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         requests = {name: request for request, name in world.peer.calls.items()}
         world.log("for two", about=requests["of two"])
         world.log("for one", about=requests["of one"])
@@ -271,10 +268,7 @@ async def test_a_loss_after_a_split_is_no_news_to_who_has_another_connection(
     autojump_clock: MockClock,
 ) -> None:
     async with open_sharers(shared()) as world:
-        one, two = await world.connected("one", "two")
-        one.begin("of one")
-        two.begin("of two")
-        await wait_all_tasks_blocked()
+        one, two = await world.at_work("one", "two")
         world.ask(1)
         await wait_all_tasks_blocked()
         world.peer.end()

@@ -17,10 +17,7 @@ both_kinds = pytest.mark.parametrize("method", [ELICITATION, SAMPLING])
 
 
 async def two_at_work(world: Sharers) -> tuple[Sharer, Sharer]:
-    one, two = await world.connected("one", "two")
-    one.begin("of one", timeout_ms=0)
-    two.begin("of two", timeout_ms=0)
-    await wait_all_tasks_blocked()
+    one, two = await world.at_work("one", "two", timeout_ms=0)
     return one, two
 
 

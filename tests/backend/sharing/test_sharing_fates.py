@@ -99,10 +99,7 @@ def test_a_split_and_the_answer_to_a_call() -> None:
 
     async def race(order: int) -> bool:
         async with open_sharers(shared()) as world:
-            one, two = await world.connected("one", "two")
-            one.begin("of one")
-            two.begin("of two")
-            await wait_all_tasks_blocked()
+            one, two = await world.at_work("one", "two")
             early, later = lateness(order)
             async with trio.open_nursery() as nursery:
                 answer = partial(world.answer, "of one", "for of one")
@@ -133,10 +130,7 @@ def test_a_split_and_the_beginning_of_a_call() -> None:
 
     async def race(order: int) -> int:
         async with open_sharers(shared()) as world:
-            one, two = await world.connected("one", "two")
-            one.begin("of one")
-            two.begin("of two")
-            await wait_all_tasks_blocked()
+            one, two = await world.at_work("one", "two")
             early, later = lateness(order)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(at_the_moment, partial(one.begin, "another"), early)
@@ -160,10 +154,7 @@ def test_a_crash_and_a_split() -> None:
 
     async def race(order: int) -> tuple[str, ...]:
         async with open_sharers(shared()) as world:
-            one, two = await world.connected("one", "two")
-            one.begin("of one", timeout_ms=0)
-            two.begin("of two", timeout_ms=0)
-            await wait_all_tasks_blocked()
+            one, two = await world.at_work("one", "two", timeout_ms=0)
             early, later = lateness(order)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(at_the_moment, world.peer.end, early)
