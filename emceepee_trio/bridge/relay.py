@@ -43,6 +43,8 @@ PATIENCE = 15.0
 """Seconds that the daemon may be away before a request fails; a service is back in less."""
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 """Seconds between tries; the last goes on."""
+LOOK = 0.05
+"""Seconds between two looks at what nobody tells."""
 BEGINS = 1.0
 """Seconds for a request to get to the daemon before it is cancelled there."""
 RESUMING = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -137,7 +139,11 @@ class Relay:
         """By method, what another session has to be told, too."""
         self._asked: dict[RequestId, _Asked] = {}
         self._changed = threading.Condition()
-        """Of the requests under way."""
+        """Of the requests under way, and of these two."""
+        self._is_away = False
+        """Nobody is there who would take anything."""
+        self._over: str | None = None
+        """Why nothing is answered any more."""
 
     # -- what the client says
 
@@ -155,7 +161,7 @@ class Relay:
                 self._take_request(message["id"], message)
             elif message.get("method") == "notifications/cancelled":
                 self._take_cancelled(message)
-            else:
+            elif self._over is None:
                 self._say(message)
                 if message.get("method") == "notifications/initialized":
                     self._start(self._listen, self._session)
@@ -163,6 +169,9 @@ class Relay:
     def _take_request(self, request_id: RequestId, message: Json) -> None:
         asked = _Asked(message)
         with self._changed:
+            if self._over is not None:
+                self._write(_error(request_id, LOST, self._over, may_have_run=False))
+                return
             if request_id in self._asked:
                 self._fail(request_id, INVALID_REQUEST, "a request of that id is under way")
                 return
@@ -195,10 +204,31 @@ class Relay:
     def _start(self, run: Callable[..., None], *args: object) -> None:
         threading.Thread(target=run, args=args, daemon=True).start()
 
+    def wait_taken(self, is_taken: Callable[[], bool]) -> None:
+        """Until all that the client has said is under way, unless nobody is there to take it."""
+        until = time.monotonic() + PATIENCE
+        with self._changed:
+            # Nothing tells when that becomes so, but it is so within milliseconds.
+            while not is_taken() and not self._is_away and time.monotonic() < until:
+                self._changed.wait(LOOK)
+
     def wait_answered(self, patience: float) -> None:
         """Until nothing is under way, or that time is over."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._asked, patience)
+            self._changed.wait_for(lambda: not self._asked or self._is_away, patience)
+
+    def give_up(self) -> None:
+        """Answer what is under way, and what may come: there will be no other answer."""
+        with self._changed:
+            self._over = "standard input has ended, so emceepee stdio ends"
+            if self._is_away:
+                self._over += f"; no daemon answers at {self._http.address}"
+            left, self._asked = self._asked, {}
+        for request_id, asked in left.items():
+            asked.cut.set()
+            if not asked.is_cancelled:
+                may_have_run = asked.begun.is_set()
+                self._write(_error(request_id, LOST, self._over, may_have_run))
 
     def end(self) -> None:
         """The client is gone: so shall be what the daemon keeps for it."""
@@ -225,9 +255,9 @@ class Relay:
         finally:
             asked.begun.set()
             with self._changed:
-                del self._asked[request_id]
+                is_wanted = self._asked.pop(request_id, None) is not None
                 self._changed.notify_all()
-        if answer is not None and not asked.cut.is_set:
+        if answer is not None and is_wanted and not asked.cut.is_set:
             self._write(answer)
 
     def _answer_to(self, asked: _Asked) -> bytes | None:
@@ -369,6 +399,7 @@ class Relay:
         while True:
             try:
                 with self._try(method, target, headers, body, cut) as response:
+                    self._is_away = False
                     if response.status == 401 and is_new_token:
                         raise Unanswerable(
                             f"the daemon at {self._http.address} wants another token; set "
@@ -384,6 +415,9 @@ class Relay:
             except Gone as gone:
                 if gone.was_sent:
                     raise
+                with self._changed:
+                    self._is_away = True
+                    self._changed.notify_all()
                 if time.monotonic() > until:
                     raise Unanswerable(
                         f"no daemon answers at {self._http.address} ({gone}); `emceepee serve` "

@@ -12,10 +12,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from queue import Empty, Queue
 from types import FrameType
 
 from .http import Address
-from .relay import Relay
+from .relay import AT_ONCE, Relay
 
 CHUNK = 65536
 LONGEST = 64 * 1024 * 1024
@@ -51,10 +53,18 @@ def serve(
         signal.signal(number, _stop)
     relay = Relay(address, find_token, _Output().write, view, server)
     try:
+        # A thread takes the lines, which may wait for a daemon: the end of input is seen meanwhile.
+        said: Queue[bytes] = Queue(AT_ONCE)
+        threading.Thread(target=_take, args=(said, relay), daemon=True).start()
         for line in _lines():
             if line.strip():
-                relay.take(line)
+                said.put(line)
+        relay.wait_taken(lambda: not said.unfinished_tasks)
         relay.wait_answered(GRACE)
+        relay.give_up()
+        with suppress(Empty):
+            while True:
+                relay.take(said.get_nowait())
     except _Stop:
         pass
     finally:
@@ -63,6 +73,23 @@ def serve(
         goodbye = threading.Thread(target=relay.end, daemon=True)
         goodbye.start()
         goodbye.join(GOODBYE)
+
+
+def _take(said: Queue[bytes], relay: Relay) -> None:
+    try:
+        while True:
+            relay.take(said.get())
+            said.task_done()
+    except BaseException:
+        _end()
+        raise
+
+
+def _end() -> None:
+    """Have the main thread stop, which may be waiting for input."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGTERM)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -106,7 +133,5 @@ class _Output:
                 except BlockingIOError:
                     continue
                 except OSError:  # nobody reads it any more
-                    main = threading.main_thread().ident
-                    assert main is not None
-                    signal.pthread_kill(main, signal.SIGTERM)  # it may be waiting for input
+                    _end()
                     return

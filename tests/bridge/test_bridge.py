@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 import trio
 
 from emceepee_client import COMMAND, GUARD, MODERN, Answer, Json
-from emceepee_lines import Lines, open_pipes, request
+from emceepee_lines import Lines, open_pipes, request, run
 from emceepee_trio.bridge import relay
 from emceepee_trio.bridge.http import Address
 from emceepee_trio.bridge.relay import Relay
@@ -155,6 +156,52 @@ def test_a_daemon_that_is_away_for_long_is_told(
     error = json.loads(said.pop())["error"]
     assert "emceepee serve" in error["message"]
     assert error["data"] == {"may_have_run": False}
+
+
+def spoken(folder: Path, where: str, *messages: Json) -> tuple[list[Json], float]:
+    """What is answered to who says all of that and nothing more, and the seconds to the end."""
+    words = ("stdio", "--connect", where, "--state-dir", str(folder))
+    text = "".join(f"{json.dumps(message)}\n" for message in messages)
+    began = time.monotonic()
+    done = run(*words, stdin=text)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()], time.monotonic() - began
+
+
+HELLO = request(
+    1,
+    "initialize",
+    {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "a window", "version": "0"},
+    },
+)
+
+
+def test_who_ends_without_a_daemon_is_answered_and_left_alone(tmp_path: Path) -> None:
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    listing = request(2, "tools/list", {})
+    said, seconds = spoken(tmp_path, f"unix:{tmp_path}/none", HELLO, ready, listing)
+    assert [each["id"] for each in said] == [1, 2]
+    for each in said:
+        assert "standard input has ended" in each["error"]["message"]
+        assert "no daemon answers" in each["error"]["message"]
+        assert each["error"]["data"] == {"may_have_run": False}
+    assert seconds < relay.PATIENCE
+
+
+def test_what_is_under_way_when_input_ends_is_answered(tmp_path: Path) -> None:
+    with serve(tmp_path, "--demo") as daemon:
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        slow = {"server": "demo", "tool": "slow", "args": {"seconds": 3600}, "timeout_ms": 3600_000}
+        call = request(2, "tools/call", {"name": "execute_tool", "arguments": slow})
+        said, _ = spoken(tmp_path, daemon.url, HELLO, ready, call)
+        opened, left = (each for each in said if "id" in each)
+        assert opened["result"]["serverInfo"]
+        assert left["id"] == 2
+        assert "standard input has ended" in left["error"]["message"]
+        assert sessions(tmp_path, daemon) == []
 
 
 def test_a_silent_daemon_hears_why_a_request_is_cancelled(tmp_path: Path) -> None:
