@@ -20,7 +20,7 @@ from ..common.remote import NoAnswer, RemoteDaemon, body_of
 from ..home.asking import shown
 from ..home.entry import unit_path
 from ..service.install import Service
-from ..service.unit import NAME, SYSTEM
+from ..service.unit import NAME, SYSTEM, program_in
 from .finding import Finding
 from .settings import commands
 
@@ -138,8 +138,7 @@ def _service(
 ) -> Iterator[Finding]:
     again = "run `emceepee install-service" + (" --user`" if is_users else "` as root")
     journal = f"journalctl{' --user' if is_users else ''} -u {NAME} -n 20"
-    command = re.search(r'(?m)^ExecStart=("?)([^"\s]+)\1', unit)
-    program = command[2].replace("%%", "%").replace("%h", str(Path.home())) if command else ""
+    program = program_in(unit)
     if not os.access(program, os.X_OK):
         message = f"{shown(path)} starts {program or 'nothing'}, which is not there"
         yield Finding(SERVICE, "broken", message, again)

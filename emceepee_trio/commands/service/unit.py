@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -119,12 +120,12 @@ class Unit:
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             if environ.get(name):
                 kept[name] = _literal(environ[name])
-        words = " ".join(map(_word, (*program, "serve", *options)))
+        words = _command(program, options)
         return cls(True, "For one user, by `emceepee install-service --user`.", words, kept)
 
     @classmethod
     def of_machine(cls, program: Sequence[str], options: Sequence[str]) -> Unit:
-        words = " ".join(map(_word, (*program, "serve", *options)))
+        words = _command(program, options)
         path = "%S/emceepee/.local/bin:/usr/local/bin:/usr/bin:/bin"
         about = "For a whole machine, by `emceepee install-service`."
         return cls(False, about, words, {"PATH": path})
@@ -141,6 +142,28 @@ class Unit:
         return head + rest.format(environment=environment, variables=VARIABLES)
 
 
+def program_in(unit: str) -> str:
+    """What such a unit starts; nothing if it cannot be told."""
+    line = re.search(r"(?m)^ExecStart=(.*)$", unit)
+    words = [_unquoted(each) for each in re.findall(_A_WORD, line[1])] if line else []
+    words = words[len(BY_SHELL) :] if words[: len(BY_SHELL)] == [*BY_SHELL] else words
+    meant = {"$$": "$", "%%": "%", "%h": str(Path.home())}
+    return re.sub(r"\$\$|%%|%h", lambda found: meant[found[0]], words[0]) if words else ""
+
+
+BY_SHELL = ("/bin/sh", "-c", 'exec "$$0" "$$@"')
+"""What starts a program whose name systemd refuses as that of one, for the signs that are in it."""
+
+_A_WORD = r'"(?:[^"\\]|\\.)*"|\S+'
+
+
+def _command(program: Sequence[str], options: Sequence[str]) -> str:
+    words = " ".join(map(_word, (*program, "serve", *options)))
+    if any(sign in "$\"'\\" or not _is_plain(sign) for sign in program[0]):
+        words = f"{' '.join(map(_quoted, BY_SHELL))} {words}"
+    return words
+
+
 def _literal(text: str) -> str:
     """A per cent sign begins what systemd fills in."""
     return text.replace("%", "%%")
@@ -152,7 +175,30 @@ def _word(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    if not text or any(sign in text for sign in " \t\"'\\;"):
+    """On one line, whatever is in it: behind a line break would be a setting of its own."""
+    if not text or any(sign in " \"'\\;" or not _is_plain(sign) for sign in text):
         inner = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{inner}"'
+        return '"' + "".join(map(_escaped, inner)) + '"'
     return text
+
+
+def _is_plain(sign: str) -> bool:
+    return sign.isprintable() or sign == " "
+
+
+def _escaped(sign: str) -> str:
+    """Each byte of what cannot stand there, also of what is no UTF-8."""
+    if _is_plain(sign):
+        return sign
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(sign))
+
+
+def _unquoted(word: str) -> str:
+    if not word.startswith('"'):
+        return word
+
+    def meant(found: re.Match[bytes]) -> bytes:
+        sign = found[1]
+        return bytes.fromhex(sign[1:].decode()) if sign.startswith(b"x") else sign
+
+    return os.fsdecode(re.sub(rb"\\(x[0-9a-f]{2}|.)", meant, os.fsencode(word[1:-1])))

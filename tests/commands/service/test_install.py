@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from at_home import AtHome
-from emceepee_trio.commands.service.unit import USUAL_PATH, Unit
+from emceepee_trio.commands.service.unit import USUAL_PATH, Unit, program_in
 
 pytestmark = pytest.mark.once
 
@@ -164,6 +164,39 @@ def test_signs_that_mean_something_to_systemd_are_said_as_they_are() -> None:
     unit = Unit.of_user(("/opt/100%/a b",), (), {"PATH": "/x y:/50%:rel:", "XDG_STATE_HOME": "/s"})
     assert 'ExecStart="/opt/100%%/a b" serve\n' in str(unit)
     assert '\nEnvironment="PATH=/x y:/50%%:%h/.local/bin:' in str(unit)
+
+
+ODD = """50% of "a" b's; $HOME \\n
+[Service]
+ExecStartPre=/bin/false \t#é\u202e"""
+"""A name of a folder that would be settings of its own, if it stood there as it is."""
+
+
+def test_no_name_is_more_than_a_name() -> None:
+    bytes_ = os.fsdecode(b"/not-utf-8-\xff")
+    said = str(Unit.of_user((f"/{ODD}/x",), (), {"PATH": f"/{ODD}", "XDG_STATE_HOME": bytes_}))
+    plain = str(Unit.of_user(("/x",), (), {"PATH": "/y", "XDG_STATE_HOME": "/z"}))
+    assert program_in(said) == f"/{ODD}/x"
+    assert program_in(plain) == "/x"
+    starts = [[line.partition("=")[0] for line in unit.split("\n")] for unit in (said, plain)]
+    assert starts[0] == starts[1]
+    assert "/not-utf-8-\\xff" in said
+    assert said.encode()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+def test_systemd_takes_a_program_whatever_its_folder_is_called(at_home: AtHome) -> None:
+    folder = at_home.home / ODD.replace("/", "+")
+    folder.mkdir()
+    program = folder / "emceepee"
+    program.symlink_to("/bin/true")
+    path = at_home.home / "emceepee.service"
+    at_home.set({"XDG_RUNTIME_DIR": str(at_home.home)})
+    verify = ("systemd-analyze", "--user", "verify", "--man=no", str(path))
+    path.write_text(str(Unit.of_user((str(program),), (), {"PATH": str(folder)})))
+    told = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert [line for line in told.stderr.splitlines() if path.name in line] == []
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
