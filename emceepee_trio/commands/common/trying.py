@@ -8,9 +8,11 @@ from functools import partial
 import trio
 
 from ...backend.backend import Backend
+from ...backend.catalogue.shelf import TELLING
 from ...backend.children.footprint import footprints
-from ...config import Config
+from ...config import Config, Server
 from ...errors import ToolError, internal
+from ...model.text.redact import HIDDEN, redact_text
 from ...tools.common.asking import entries_of
 from ...waits.firewall import Firewall, begin
 from .output import CannotWrite, megabytes
@@ -26,6 +28,15 @@ async def _cost(backend: Backend) -> str:
     return "".join(f", {megabytes(each.resident)} for each {of}" for each in found.values())
 
 
+def _without_secrets(why: str, server: Server) -> str:
+    """What is shown to others for their help tells no values, even if the server repeats them."""
+    values = [*dict(server.env).values(), *dict(server.headers).values()]
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        if len(value) >= TELLING:
+            why = why.replace(value, HIDDEN)
+    return redact_text(why)
+
+
 async def try_all(config: Config, heard: Callable[[str, bool, str], None]) -> bool:
     """Whether all of them do, but for those that are disabled.
 
@@ -39,7 +50,7 @@ async def try_all(config: Config, heard: Callable[[str, bool, str], None]) -> bo
             await backend.connection()
             count = len(await entries_of(own.request, backend, "tools"))
         except ToolError as error:
-            fail(name, backend.last_error or error.message)
+            fail(name, _without_secrets(backend.last_error or error.message, backend.server))
         else:
             tools = f"{count} tool{'s' * (count != 1)}"
             took = f"after {trio.current_time() - start:.1f} s"

@@ -105,6 +105,18 @@ def test_servers_are_tried(at_home: AtHome) -> None:
     assert ("server gone", "broken") not in states(at_home, "--quick")
 
 
+def test_what_a_program_repeats_of_its_secrets_is_not_shown(at_home: AtHome) -> None:
+    """What doctor says is pasted into reports."""
+    secret = "hunter2-and-more"
+    tells = {
+        "command": "/bin/sh",
+        "args": ["-c", 'echo "I have $API_KEY and PASSWORD=opensesame" >&2'],
+    }
+    configure(at_home, {"mcpServers": {"tells": tells | {"env": {"API_KEY": secret}}}})
+    said = found(at_home)["server tells", "broken"]
+    assert "I have *** and PASSWORD=***" in said
+
+
 @pytest.mark.parametrize(
     ("content", "mode", "state"),
     [("secret\n", 0o600, "ok"), ("secret", 0o640, "broken"), ("two words", 0o600, "broken")],
