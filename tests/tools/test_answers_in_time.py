@@ -29,6 +29,7 @@ async def test_a_slow_call_becomes_a_task_in_time(connect_as_either: Open) -> No
 async def test_so_does_a_wait_for_its_result(connect: Open, journal: Journal) -> None:
     done = journal.path.parent / "done"
     async with connect({"raw": raw()}, limits=QUICK) as emceepee:
+        await emceepee.connected("raw")
         task_id = await emceepee.start_task("raw", "slow", {"file": str(done)})
         for timeout in ({}, {"timeout_ms": 3_600_000}):
             error = await emceepee.fails("get_task_result", task_id=task_id, **timeout)
