@@ -185,18 +185,49 @@ def test_natively_it_is_the_same_but_for_names(
     assert found == known
 
 
-@pytest.mark.parametrize("view", ["tools", "core"])
+@pytest.mark.parametrize("view", ["tools", "core", "code"])
 @pytest.mark.parametrize("server", ["everything", "time"])
 def test_by_our_tools_its_results_are_the_same(
     npm: Npm, direct: Direct, ours: str, server: str, view: str
 ) -> None:
+    calls = [each for method, each in STEPS[server] if method == "callTool"]
     steps = [
         call("execute_tool", server=server, tool=each["name"], args=each["arguments"])
-        for method, each in STEPS[server]
-        if method == "callTool"
+        for each in calls
     ]
-    tape = normal(tape_of(npm, steps, f"{ours}?view={view}"))
-    assert results_of(tape) == results_of(direct(server))
+    if view == "code":  # where scripts make them
+        scripts = [SCRIPT.format(server, each["name"], each["arguments"]) for each in calls]
+        steps += [call("codemode_execute", code=script) for script in scripts]
+    found = results_of(normal(tape_of(npm, steps, f"{ours}?view={view}")))
+    known = results_of(direct(server))
+    assert found[: len(known)] == known
+    given = [each["structuredContent"]["result"] for each in found[len(known) :]]
+    assert given == ([said_by(each) for each in known] if view == "code" else [])
+
+
+SCRIPT = """
+try:
+    said = await call_tool({!r}, {!r}, {!r})
+except ToolError as error:
+    said = "failed: " + str(error)
+said
+"""
+
+
+def said_by(result: Json) -> Any:
+    """What a script has of it: data if there is any, else text, else the blocks."""
+    blocks = result["content"]
+    texts = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+    if result.get("isError"):
+        return f"failed: {texts}"
+    if "structuredContent" in result:
+        return result["structuredContent"]
+    if any(block["type"] != "text" for block in blocks):
+        return [block.get("resource", block) for block in blocks]
+    try:
+        return json.loads(texts)
+    except ValueError:
+        return texts
 
 
 def results_of(tape: list[Message]) -> list[Json]:
