@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -134,14 +134,17 @@ class Interruptions:
     def give(self, one: Interrupted[Any]) -> str:
         """A new state of it."""
         state = secrets.token_hex(16)
-        self._given[state] = one
-        if len(self._given) > MAX_INTERRUPTED:
-            next(iter(self._given.values())).let_go()
+        self.keep(one, [state])
         return state
 
-    def forget(self, states: list[str]) -> None:
-        while states:
-            self._given.pop(states.pop(), None)
+    def keep(self, one: Interrupted[Any], states: Sequence[str]) -> None:
+        self._given |= dict.fromkeys(states, one)
+        while len(self._given) > MAX_INTERRUPTED:
+            next(iter(self._given.values())).let_go()
+
+    def forget(self, states: Sequence[str]) -> None:
+        for state in states:
+            self._given.pop(state, None)
 
 
 @attrs.define(eq=False)
@@ -183,6 +186,8 @@ class Interrupted(Generic[T]):
     _outcome: Slot[T] = attrs.field(factory=Slot, init=False)
     _waiting: int = attrs.field(default=0, init=False)
     """Exchanges."""
+    _is_known: bool = attrs.field(default=False, init=False)
+    """Its client has a state of it."""
     _is_fetched: bool = attrs.field(default=False, init=False)
     _is_left: bool = attrs.field(default=False, init=False)
     """Nobody can come back for it."""
@@ -207,11 +212,15 @@ class Interrupted(Generic[T]):
         finally:
             self._fail_all()
             self._news.ring()
+        await self._until_fetched()
+
+    async def _until_fetched(self) -> None:
         if self._states:
             with trio.move_on_after(LINGERS):
                 while not self._is_fetched:
                     await self._news.wait()
-            self.let_go()
+            if not self._is_fetched:
+                self.let_go()
 
     def crashed(self, log_id: str) -> None:
         self._outcome.fail(InternalError(log_id))
@@ -301,7 +310,7 @@ class Interrupted(Generic[T]):
 
     def _question_is_dead(self) -> None:
         """Nobody can come back with its state; who waits is told by what becomes of the work."""
-        self.owner.forget(self._states)
+        self._forget_states()
         if not self._waiting:
             self._give_up()
 
@@ -315,10 +324,13 @@ class Interrupted(Generic[T]):
             while not self._outcome.is_settled:
                 if any(not put.slot.is_settled for put in self._put.values()):
                     if trio.current_time() >= self._asks_at:
+                        self._follow(request)
                         raise InputRequired(self._asks())
-                    await trio.sleep_until(self._asks_at)
+                    with trio.move_on_at(self._asks_at):
+                        await self._news.wait()
                 else:
                     await self._news.wait()
+            self._follow(request)
             self._is_fetched = True
             self._news.ring()
             self.owner.forget(self._states)
@@ -346,6 +358,30 @@ class Interrupted(Generic[T]):
         for put in self._put.values():
             if not put.is_for(capabilities):
                 put.slot.fail(CannotBeAsked())
+
+    def _follow(self, request: Request) -> None:
+        """What answers it may be lost before it is written."""
+        before = request.on_end
+
+        def ended(is_written: bool) -> None:
+            if before is not None:
+                before(is_written)
+            if is_written:
+                self._is_known = True
+            elif not self.owner.session.inner.cancel_scope.cancel_called:
+                self._is_lost()
+
+        request.on_end = ended
+
+    def _is_lost(self) -> None:
+        """Its client comes again with what it has: a state, or nothing."""
+        if self._is_fetched and self._states:
+            self._is_fetched = False
+            self.owner.keep(self, self._states)
+            begin(self.owner.session.inner, Firewall("tool_crashed"), self._until_fetched)
+        elif not (self._outcome.is_settled or self._is_known or self._waiting):
+            self.request.is_cut_off = True
+            self._scope.cancel("asked in an answer that nobody has")
 
     def _heard(self, said: Mapping[str, Any]) -> None:
         if self._listener is not None:
@@ -386,10 +422,14 @@ class Interrupted(Generic[T]):
 
     def let_go(self) -> None:
         """Nobody comes for it any more: what can go on without its client does."""
-        self.owner.forget(self._states)
+        self._forget_states()
         self._fail_all()
         if not self._is_fetched:
             self._give_up()
+
+    def _forget_states(self) -> None:
+        self.owner.forget(self._states)
+        self._states = []
 
     def _fail_all(self) -> None:
         for put in self._put.values():

@@ -1,0 +1,356 @@
+"""Questions that modern clients are asked in rounds: each call runs once, each has one answer.
+
+A request is answered with a question, and its retry goes on with the same call; meanwhile a tool or
+the operator answers, too, the server withdraws, dies or is done, streams are cut and what was on
+them is sent again, and states come from who was not given them. Through all of the daemon, in
+memory; every name carries the principal whose it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from asgi_client import Exchange
+from asgi_world import open_world
+from connected import server
+from emceepee_trio.config import Config, Limits, Server
+from emceepee_trio.errors import NotFound
+from emceepee_trio.front.asking.interrupted import LINGERS, TOGETHER
+from emceepee_trio.model.states import QuestionState
+from emceepee_trio.session.questions import Question
+from memory_peers import Peer, Peers
+from parts import hop
+from rounds import FORM, INVALID_PARAMS, Wanted, accepted
+from trio_machine import TrioMachine
+
+ANSWER_WITHIN = 15
+REISSUE = 30
+UNDER_WAY = 4
+TAKERS = ("client", "tool", "operator")
+ACTS = (*TAKERS, "withdrawn", "dies", "done", "cut", "again")
+
+
+@attrs.define(eq=False)
+class Asked:
+    """A question, as its server has it."""
+
+    number: int
+    of: Wanted
+    peer: Peer
+    question: Question
+    taken: list[str] = attrs.field(factory=list)
+    """Who was told that his answer counts."""
+    tools: list[Exchange] = attrs.field(factory=list)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(f"<{self.message}>")
+
+    @property
+    def message(self) -> str:
+        return f"question {self.number} of {self.of.key}"
+
+    @property
+    def got(self) -> list[Any]:
+        return [each for each in self.peer.answers if each["id"] == self.number]
+
+
+class Rounds(TrioMachine):
+    entry: Server = server()
+
+    def __init__(self) -> None:
+        self.wanted: list[Wanted] = []
+        self.asked: list[Asked] = []
+        self.answered: set[str] = set()
+        """Keys of calls that their server was done with."""
+        super().__init__()
+
+    @asynccontextmanager
+    async def world(self) -> AsyncGenerator[None]:
+        self.peers = Peers()
+        limits = attrs.evolve(
+            Limits(), question_timeout_ms=ANSWER_WITHIN * 1000, reissue_ms=REISSUE * 1000
+        )
+        with self.peers.in_place():
+            async with open_world(Config(servers=(self.entry,), limits=limits)) as self.mcp:
+                yield
+
+    @initialize()
+    def begin(self) -> None:
+        self.clients = {name: self.mcp.client(name) for name in ("ada", "bob")}
+
+    @property
+    def now(self) -> float:
+        return self.clock.current_time()
+
+    def step(self, *acts: Callable[[], object]) -> None:
+        """All of them in one tick, in any order; then everybody reads what has come."""
+
+        async def run() -> None:
+            for act in acts:
+                self.mcp.nursery.start_soon(self._do, act)
+
+        self.do(run)
+        self._read()
+
+    async def _do(self, act: Callable[[], object]) -> None:
+        act()
+
+    def _read(self) -> None:
+        for wanted in self.wanted:
+            wanted.read()
+        for asked in self.asked:
+            if not asked.question.is_open and "content" not in str(asked.got):
+                for wanted in self.may_hold(asked):
+                    wanted.may_be_dead = True
+
+    # What there is.
+
+    @property
+    def open(self) -> list[Asked]:
+        return [asked for asked in self.asked if asked.question.is_open]
+
+    def under_way(self) -> dict[str, tuple[Peer, int, Wanted]]:
+        """Calls that the server has not answered."""
+        keys = {wanted.key: wanted for wanted in self.wanted}
+        calls = [(p, i, keys[key]) for p in self.peers.open() for i, key in p.calls.items()]
+        return {wanted.key: (peer, id_, wanted) for peer, id_, wanted in calls}
+
+    @property
+    def began(self) -> Counter[str]:
+        """How often which call reached the server."""
+        return Counter(key for peer in self.peers.all for key in peer.began)
+
+    def may_hold(self, asked: Asked) -> list[Wanted]:
+        """Whose client may have been asked, by which request: on a pipe nobody says whose it is."""
+        if self.entry.transport != "stdio":
+            return [asked.of]
+        return [wanted for wanted in self.wanted if wanted.client is asked.of.client]
+
+    def session(self, wanted: Wanted) -> Any:
+        (session,) = self.mcp.manager.sessions(wanted.client.principal)
+        return session
+
+    # What can happen.
+
+    @precondition(lambda self: len([w for w in self.wanted if not w.is_over]) < UNDER_WAY)
+    @rule(name=st.sampled_from(["ada", "ada", "bob"]), patience=st.sampled_from([3, 60, 60]))
+    def somebody_calls(self, name: str, patience: int) -> None:
+        wanted = Wanted(self.clients[name], f"{name}-call-{len(self.wanted)}", patience)
+        self.wanted.append(wanted)
+        self.step(wanted.send)
+
+    @precondition(lambda self: self.under_way())
+    @rule(data=st.data(), waits=st.sampled_from([True, True, False]))
+    def the_server_asks(self, data: st.DataObject, waits: bool) -> None:
+        found = self.under_way()
+        peer, request_id, wanted = found[data.draw(st.sampled_from(sorted(found)))]
+        number = len(self.asked) + 1
+        said = {"message": f"question {number} of {wanted.key}", "requestedSchema": FORM}
+        method = "elicitation/create"
+        asks = {"jsonrpc": "2.0", "id": number, "method": method, "params": said}
+        about = request_id if peer.http is not None else None
+        self.do_sync(lambda: peer.say(asks, about))
+        question = self.session(wanted).questions.open("elicitation")[-1]
+        assert question.params["message"] == said["message"]
+        self.asked.append(Asked(number, wanted, peer, question))
+        if waits:
+            self.time_passes(1)
+        self._read()
+
+    def _act(self, asked: Asked, act: str) -> None:
+        wanted = asked.of
+        match act:
+            case "client":
+                self._answers(asked)
+            case "tool":
+                given = {"request_id": asked.question.id} | accepted("tool")
+                asked.tools.append(wanted.client.modern_tool("respond_to_elicitation", **given))
+            case "operator":
+                answer = (asked.question, QuestionState.DECLINED, {"action": "decline"})
+                try:
+                    self.session(wanted).questions.answer(*answer, by="operator")
+                except NotFound:
+                    pass
+                else:
+                    asked.taken.append("operator")
+            case "withdrawn":
+                said = {"requestId": asked.number}
+                method = "notifications/cancelled"
+                asked.peer.say({"jsonrpc": "2.0", "method": method, "params": said})
+            case "dies":
+                asked.peer.end()
+            case "done":
+                self._is_done(wanted)
+            case "cut":
+                if wanted.exchanges:
+                    wanted.drop()
+            case "again":
+                self._sends_again(wanted)
+
+    def _answers(self, asked: Asked) -> None:
+        for wanted in self.may_hold(asked):
+            for key, message in wanted.asked.items():
+                if message == asked.message and wanted.lost_at is None and not wanted.is_over:
+                    wanted.again(**{key: accepted("client")})
+
+    def _is_done(self, wanted: Wanted) -> None:
+        for peer, request_id, of in self.under_way().values():
+            if of is wanted:
+                text = {"type": "text", "text": f"answer to {wanted.key}"}
+                peer.answer(request_id, {"content": [text], "isError": False})
+                self.answered.add(wanted.key)
+
+    def _sends_again(self, wanted: Wanted) -> None:
+        if wanted.lost_at is not None and self.now < wanted.lost_at + REISSUE - 1:
+            wanted.again()
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), acts=st.lists(st.sampled_from(ACTS), min_size=1, unique=True))
+    def it_all_happens_in_one_tick(self, data: st.DataObject, acts: list[str]) -> None:
+        asked = data.draw(st.sampled_from(self.open))
+        self.step(*[lambda each=each: self._act(asked, each) for each in acts])  # type: ignore[misc]  # a default
+
+    @precondition(lambda self: self.under_way())
+    @rule(data=st.data(), is_cut=st.sampled_from([False, False, True]))
+    def the_server_is_done(self, data: st.DataObject, is_cut: bool) -> None:
+        found = self.under_way()
+        _, _, wanted = found[data.draw(st.sampled_from(sorted(found)))]
+        acts: list[Callable[[], object]] = [lambda: self._is_done(wanted)]
+        if is_cut and wanted.exchanges:
+            acts.append(wanted.drop)
+        self.step(*acts)
+
+    @precondition(lambda self: any(wanted.exchanges for wanted in self.wanted))
+    @rule(data=st.data(), ticks=st.integers(0, 8), late=st.sampled_from([0, TOGETHER]))
+    def a_stream_is_cut(self, data: st.DataObject, ticks: int, late: float) -> None:
+        """Perhaps in one of the ticks in which its client is asked."""
+        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.exchanges]))
+
+        async def cut() -> None:
+            self.clock.jump(late)
+            await hop(ticks)
+            wanted.drop()
+
+        self.do(cut)
+        self._read()
+
+    @precondition(lambda self: any(w.lost_at is not None for w in self.wanted))
+    @rule(data=st.data())
+    def what_was_lost_is_sent_again(self, data: st.DataObject) -> None:
+        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.lost_at is not None]))
+        self.step(lambda: self._sends_again(wanted))
+
+    @precondition(lambda self: any(w.states and not w.is_over for w in self.wanted))
+    @rule(data=st.data(), number=st.sampled_from([-1, -2]))
+    def a_client_comes_back_without_answers(self, data: st.DataObject, number: int) -> None:
+        """Perhaps with the state before the last, whose answer it has read."""
+        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.states and not w.is_over]))
+        if len(wanted.exchanges) < 2:
+            self.step(lambda: wanted.again(number))
+
+    @precondition(lambda self: any(w.states for w in self.wanted))
+    @rule(data=st.data(), how=st.sampled_from(["principal", "arguments", "tool", "over"]))
+    def a_state_comes_from_elsewhere(self, data: st.DataObject, how: str) -> None:
+        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.states]))
+        given: dict[str, Any] = {"requestState": data.draw(st.sampled_from(wanted.states))}
+        given["inputResponses"] = {key: accepted("thief") for key in wanted.asked}
+        client = wanted.client
+        if how == "principal":
+            client = self.clients["bob" if client is self.clients["ada"] else "ada"]
+        elif how == "arguments":
+            given["arguments"] = {"server": "x", "tool": wanted.key, "timeout_ms": 7}
+        elif how == "tool":
+            given["name"] = "list_servers"
+        elif not (wanted.results and wanted.states):
+            return
+        before = self.began
+        answers = [asked.got for asked in self.asked]
+        exchange = self.do_sync(lambda: wanted.send(client, **given))
+        status, error = self.do(exchange.error)
+        assert (status, error["code"]) == (400, INVALID_PARAMS)
+        assert before == self.began
+        assert answers == [asked.got for asked in self.asked]
+
+    @rule(seconds=st.sampled_from([1, 2, 5, ANSWER_WITHIN, REISSUE + 1]))
+    def time_passes(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.pass_time(1)
+            self._read()
+        for wanted in self.wanted:
+            if seconds >= LINGERS or wanted.lost_at is not None:
+                wanted.may_be_dead = True
+
+    # What always holds.
+
+    @invariant()
+    def each_call_ran_once(self) -> None:
+        began = self.began
+        for wanted in self.wanted:
+            assert began[wanted.key] <= wanted.may_run
+
+    @invariant()
+    def each_question_has_one_answer_and_everybody_is_told_the_same(self) -> None:
+        for asked in self.asked:
+            for exchange in [each for each in asked.tools if each.is_complete]:
+                asked.tools.remove(exchange)
+                if not exchange.messages[-1]["result"].get("isError"):
+                    asked.taken.append("tool")
+            assert len(asked.taken) <= 1
+            assert len(asked.got) <= 1
+            if asked.question.is_open:
+                assert asked.got == []
+            for said in asked.got:
+                result = said.get("result", {})
+                by = result.get("content", {}).get("by")
+                if asked.taken == ["operator"]:
+                    assert result == {"action": "decline"}
+                elif asked.taken == ["tool"]:
+                    assert result == accepted("tool")
+                else:
+                    assert by in (None, "client")
+
+    @invariant()
+    def nothing_is_of_somebody_elses(self) -> None:
+        for wanted in self.wanted:
+            others = [other.key for other in self.wanted if other is not wanted]
+            assert not [key for key in others if f'answer to {key}"' in wanted.said]
+            theirs = {a.message for a in self.asked if a.of.client is wanted.client}
+            assert set(wanted.asked.values()) <= theirs
+
+    @invariant()
+    def who_comes_with_its_state_goes_on(self) -> None:
+        for wanted in self.wanted:
+            if not (wanted.may_be_dead or wanted.results):
+                assert wanted.errors == []
+
+    @invariant()
+    def nobody_waits_for_what_is_done(self) -> None:
+        for wanted in self.wanted:
+            if wanted.key in self.answered:
+                assert not wanted.exchanges
+
+    @invariant()
+    def nobody_waits_who_can_be_asked(self) -> None:
+        """Of each of these it could be, and of this one it is."""
+        for asked in self.open:
+            if self.may_hold(asked) != [asked.of]:
+                continue
+            since = [asked.question.asked_at, *asked.of.exchanges.values()]
+            if asked.of.exchanges and max(since) < self.now - 1:
+                assert not asked.question.is_relayed
+                assert not asked.of.exchanges
+
+
+class OfUrl(Rounds):
+    entry = Server("x", url="http://x/", era="handshake")
+
+
+TestOfProgram = Rounds.TestCase
+TestOfUrl = OfUrl.TestCase
