@@ -198,7 +198,7 @@ class Rounds(TrioMachine):
         for wanted in self.may_hold(asked):
             for key, message in wanted.asked.items():
                 if message == asked.message and wanted.lost_at is None and not wanted.is_over:
-                    wanted.again(**{key: accepted("client")})
+                    wanted.again({key: accepted("client")})
 
     def _is_done(self, wanted: Wanted) -> None:
         for peer, request_id, of in self.under_way().values():
@@ -215,7 +215,7 @@ class Rounds(TrioMachine):
     @rule(data=st.data(), acts=st.lists(st.sampled_from(ACTS), min_size=1, unique=True))
     def it_all_happens_in_one_tick(self, data: st.DataObject, acts: list[str]) -> None:
         asked = data.draw(st.sampled_from(self.open))
-        self.step(*[lambda each=each: self._act(asked, each) for each in acts])  # type: ignore[misc]  # a default
+        self.step(*[lambda each=each: self._act(asked, each) for each in acts])
 
     @precondition(lambda self: self.under_way())
     @rule(data=st.data(), is_cut=st.sampled_from([False, False, True]))
@@ -253,7 +253,7 @@ class Rounds(TrioMachine):
         """Perhaps with the state before the last, whose answer it has read."""
         wanted = data.draw(st.sampled_from([w for w in self.wanted if w.states and not w.is_over]))
         if len(wanted.exchanges) < 2:
-            self.step(lambda: wanted.again(number))
+            self.step(lambda: wanted.again(number=number))
 
     @precondition(lambda self: any(w.states for w in self.wanted))
     @rule(data=st.data(), how=st.sampled_from(["principal", "arguments", "tool", "over"]))
@@ -273,8 +273,8 @@ class Rounds(TrioMachine):
         before = self.began
         answers = [asked.got for asked in self.asked]
         exchange = self.do_sync(lambda: wanted.send(client, **given))
-        status, error = self.do(exchange.error)
-        assert (status, error["code"]) == (400, INVALID_PARAMS)
+        assert exchange.status == 400, "taken"
+        assert exchange.messages[-1]["error"]["code"] == INVALID_PARAMS
         assert before == self.began
         assert answers == [asked.got for asked in self.asked]
 

@@ -61,12 +61,12 @@ class Wanted:
             self.lost_at = None
         return exchange
 
-    def again(self, number: int = -1, **answers: Json) -> Exchange:
+    def again(self, answers: Json | None = None, number: int = -1) -> Exchange:
         """With one of its states, if there is one."""
         if not self.states:
             return self.send()
         state = self.states[max(number, -len(self.states))]
-        return self.send(requestState=state, inputResponses=answers)
+        return self.send(requestState=state, inputResponses=answers or {})
 
     def drop(self) -> None:
         """Its client has lost what it waits for."""

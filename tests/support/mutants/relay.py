@@ -8,7 +8,9 @@ _MACHINE = "races/test_relay_machine.py"
 _SESSION = "session/questions/test_relay.py::"
 _HANDSHAKE = "front/asking/test_backchannel.py::"
 _PASSED = "front/faces/test_passed.py::"
+_DIALOGS = "front/asking/test_dialogs.py::"
 _MODERN = "front/asking/test_interrupted.py::"
+_LOST = "front/asking/test_round_fates.py::"
 
 RELAY = (
     mutant(
@@ -23,7 +25,7 @@ RELAY = (
         "front/asking/backchannel.py",
         "            self.channel.note(note, sent.about)\n",
         "            pass\n",
-        _MACHINE,
+        f"{_DIALOGS}test_it_is_told_once_that_it_is_not_asked_any_more",
     ),
     mutant(
         "a question is answered before its client is told that it is not asked",
@@ -37,7 +39,7 @@ RELAY = (
         "front/asking/backchannel.py",
         "                sent.slot.fail(_Lost())\n",
         "                pass\n",
-        _MACHINE,
+        f"{_DIALOGS}test_one_that_has_lost_its_streams_is_asked_anew_as_it_joins",
     ),
     mutant(
         "a client is asked again what it has refused",
@@ -108,6 +110,20 @@ RELAY = (
         "                self._patience.stop()\n",
         "                pass\n",
         f"{_MODERN}test_patience_runs_only_while_somebody_waits",
+    ),
+    mutant(
+        "who was asked in an answer that was lost is not asked again",
+        "front/asking/interrupted.py",
+        '            self._scope.cancel("asked in an answer that nobody has")\n',
+        "            pass\n",
+        f"{_LOST}test_who_was_asked_in_an_answer_that_was_lost_is_asked_again",
+    ),
+    mutant(
+        "a result that a client has lost is not there for its retry",
+        "front/asking/interrupted.py",
+        "            self.owner.keep(self, self._states)\n",
+        "            pass\n",
+        f"{_LOST}test_who_has_lost_the_answer_to_a_retry_sends_it_again",
     ),
     mutant(
         "what a modern server asks is called otherwise",
