@@ -24,7 +24,7 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.errors import NotFound
 from emceepee_trio.front.asking.interrupted import LINGERS, TOGETHER
 from emceepee_trio.model.states import QuestionState
-from emceepee_trio.session.questions import Question
+from emceepee_trio.session.questions.question import Question
 from memory_peers import Peer, Peers
 from parts import hop
 from rounds import FORM, INVALID_PARAMS, Wanted, accepted

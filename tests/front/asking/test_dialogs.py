@@ -8,12 +8,12 @@ from typing import Any, cast
 import attrs
 import pytest
 import trio
-from emceepee_trio.session.relay import Askers, CannotBeAsked
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.front.asking.backchannel import Backchannel
-from emceepee_trio.session.questions import Question
+from emceepee_trio.session.questions.question import Question
+from emceepee_trio.session.questions.relay import Askers, CannotBeAsked
 
 QUESTION = Question("q", "elicitation", "x", "then", {"message": "name?", "requestedSchema": {}})
 ADA = {"action": "accept", "content": {"name": "Ada"}}
