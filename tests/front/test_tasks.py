@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
@@ -216,6 +217,23 @@ async def test_only_the_modern_era_has_it(path: str) -> None:
         assert can["extensions"] == {EXTENSION: {}}
         hello = (await (await tasking_.client.initialize(query=query)).answer())["result"]
         assert EXTENSION not in hello["capabilities"].get("extensions", {})
+
+
+async def test_a_stream_tells_of_a_task_what_is_new_alone() -> None:
+    async with tasking() as tasking_:
+        task = (await tasking_.execute("never", timeout_ms=0))["taskId"]
+        wanted = {"taskIds": [task, "none"]}
+        stream = tasking_.open("subscriptions/listen", notifications=wanted)
+        acknowledged = await stream.message(0)
+        assert acknowledged["params"]["notifications"] == {"taskIds": [task]}
+        assert (await stream.message(1))["params"]["status"] == "working"
+        session = tasking_.world.manager.get("local/main")
+        assert session is not None
+        session.calls.get(task).news.ring()  # as progress does
+        await wait_all_tasks_blocked()
+        await tasking_.ask("tasks/cancel", taskId=task)
+        assert (await stream.message(2))["params"]["status"] == "cancelled"
+        stream.drop()
 
 
 async def test_a_task_that_a_modern_server_makes_is_one_with_ours() -> None:

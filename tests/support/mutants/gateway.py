@@ -120,6 +120,27 @@ GATEWAY = (
         f"{_TASKS}test_only_the_modern_era_has_it",
     ),
     mutant(
+        "a stream is told of a task what it knows",
+        _OF_TASKS,
+        "            told = said\n        if call.slot.is_settled:\n",
+        "        if call.slot.is_settled:\n",
+        f"{_TASKS}test_a_stream_tells_of_a_task_what_is_new_alone",
+    ),
+    mutant(
+        "a stream promises tasks that their server does not have",
+        _OF_TASKS,
+        '{"taskIds": list(found)} if found else {}',
+        '{"taskIds": list(wanted)}',
+        f"{_TASKS}test_statuses_of_tasks_between_them_are_followed_as_well",
+    ),
+    mutant(
+        "what is told of a server's task is the answer that it gave",
+        _OF_TASKS,
+        'for key, value in task.items() if key != "resultType"}',
+        "for key, value in task.items()}",
+        f"{_TASKS}test_statuses_of_tasks_between_them_are_followed_as_well",
+    ),
+    mutant(
         "a header may name another task",
         "front/modern.py",
         '            if about is None or about != (message.params or {}).get("taskId"):\n',

@@ -100,7 +100,7 @@ RELAY = (
     mutant(
         "a state outlives its question",
         "front/asking/interrupted.py",
-        "        self.owner.forget(self._states)\n        if not self._waiting:\n",
+        "        self._forget_states()\n        if not self._waiting:\n",
         "        if not self._waiting:\n",
         f"{_MODERN}test_a_state_is_dead_with_its_question_and_the_call_becomes_a_task",
     ),
