@@ -13,7 +13,6 @@ client had said at first.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import threading
@@ -25,6 +24,7 @@ from urllib.parse import quote, urlencode
 
 from .events import EventReader
 from .http import CHUNK, Address, DaemonHttp, Gone, Interrupt, Response
+from .modern import CAPABILITIES, CLIENT_INFO, VERSION, modern_headers, version_of
 
 Json: TypeAlias = dict[str, Any]
 RequestId: TypeAlias = str | int
@@ -32,13 +32,6 @@ Write: TypeAlias = Callable[[bytes], None]
 
 MCP = "/mcp"
 JSON, SSE = "application/json", "text/event-stream"
-VERSION = "io.modelcontextprotocol/protocolVersion"
-CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-"""In the `_meta` of what a client of the modern era says."""
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which parameter of a modern request stands in its `Mcp-Name`."""
-
 PATIENCE = 15.0
 """Seconds that the daemon may be away before a request fails; a service is back in less."""
 PAUSES = (0.1, 0.2, 0.5, 1.0)
@@ -87,29 +80,6 @@ class _Session:
 
     def __init__(self, session_id: str, version: str) -> None:
         self.headers = {"Mcp-Session-Id": session_id, "MCP-Protocol-Version": version}
-
-
-def version_of(message: Json) -> str | None:
-    """That of the modern era, if the message is of it."""
-    params = message.get("params")
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    version = meta.get(VERSION) if isinstance(meta, dict) else None
-    return version if isinstance(version, str) else None
-
-
-def modern_headers(message: Json, version: str) -> dict[str, str]:
-    method = str(message.get("method"))
-    headers = {"MCP-Protocol-Version": _encoded(version), "Mcp-Method": _encoded(method)}
-    params = message.get("params")
-    name = params.get(NAMED.get(method, "")) if isinstance(params, dict) else None
-    return headers | ({"Mcp-Name": _encoded(name)} if isinstance(name, str) else {})
-
-
-def _encoded(value: str) -> str:
-    """As the value of a header, in which not every character can stand."""
-    if value.isascii() and value.isprintable() and value == value.strip() and "=?" not in value:
-        return value
-    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
 
 
 class Relay:
