@@ -7,6 +7,11 @@ from . import mutant
 _INDEX = "session/servers/test_index.py::"
 _SEARCH = "tools/test_search.py::"
 _LISTS = "tools/common/test_listing.py::"
+_BOUND = f"{_LISTS}test_pages_have_each_entry_once_and_none_is_longer_than_the_bound"
+_BESIDE = (
+    "tools/common/test_response.py::"
+    "test_what_an_answer_says_itself_leaves_less_for_what_has_happened"
+)
 
 FINDING = (
     mutant(
@@ -31,11 +36,46 @@ FINDING = (
         "session/test_buffers.py::test_logs_for_which_there_is_no_room_stay_for_the_next_page",
     ),
     mutant(
+        "a list is as long as what is listed",
+        "tools/common/listing.py",
+        "                if size > room and (found or written):\n",
+        "                if size > 2 * room and (found or written):\n",
+        _BOUND,
+    ),
+    mutant(
+        "a page leaves out the entry for which the one before had no room",
+        "tools/common/listing.py",
+        "following = Cursor(group.name, at, start.mark)\n",
+        "following = Cursor(group.name, at + 1, start.mark)\n",
+        _BOUND,
+    ),
+    mutant(
+        "a page begins with the last entry of the one before",
+        "tools/common/listing.py",
+        "                if at < first:\n",
+        "                if at < first - 1:\n",
+        _BOUND,
+    ),
+    mutant(
+        "what has happened has as much room as if the answer said nothing else",
+        "tools/common/response.py",
+        "room = max(LEAST_BESIDE, MAX_DELIVERY_BYTES - _size(reply.result))\n",
+        "room = MAX_DELIVERY_BYTES\n",
+        _BESIDE,
+    ),
+    mutant(
+        "questions have as much room as if the answer said nothing else",
+        "tools/common/response.py",
+        "pending(session, delivery, spent) if",
+        "pending(session, delivery) if",
+        "tools/common/test_response.py::test_and_for_what_is_asked",
+    ),
+    mutant(
         "what is said beside a list makes its pages too long",
         "tools/common/listing.py",
         "    return max(most - size_of_text(dumps(said)) - FRAME, most // 2)\n",
         "    return most\n",
-        f"{_LISTS}test_pages_have_each_entry_once_and_none_is_longer_than_the_bound",
+        _BOUND,
     ),
     mutant(
         "an index is not brought up when a list has changed",

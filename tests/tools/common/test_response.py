@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from asgi_world import open_world
 from emceepee_client import Answer, Open
@@ -154,6 +155,24 @@ async def test_what_an_answer_says_itself_leaves_less_for_what_has_happened() ->
             assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
             (failed,) = Answer.of(await client.call("list_tasks")).events
             assert failed["type"] == "task_failed"
+
+
+async def test_and_for_what_is_asked() -> None:
+    with trio.fail_after(60):
+        async with open_world(Config(servers=(Server(name="raw", **raw()),))) as world:
+            client = await world.joined()
+            echo: dict[str, Any] = {"server": "raw", "tool": "echo"}
+            await client.call("execute_tool", **echo)
+            (session,) = world.manager.sessions()
+            asked = {"message": "m" * 5000, "requestedSchema": {"type": "object", "properties": {}}}
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.ask, "raw", "elicitation", asked, lambda: "call_ended")
+                await wait_all_tasks_blocked()
+                said = await client.call("execute_tool", **echo, args={"text": "x" * 14_000})
+                assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
+                (question,) = session.questions.open("elicitation")
+                assert question.id in json.dumps(said)  # it is named, at least
+                nursery.cancel_scope.cancel()
 
 
 async def test_an_event_is_never_larger_than_a_delivery(connect: Open) -> None:
