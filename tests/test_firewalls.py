@@ -290,7 +290,7 @@ async def the_sweeper(scene: Scene) -> None:
     assert scene.session.events.next_due() is None
 
 
-async def the_idle_watcher(scene: Scene) -> None:
+async def the_idle_watch(scene: Scene) -> None:
     """Whoever has a new session does not keep it for ever because of that."""
     scene.arm()
     other = await scene.world.joined()
@@ -437,7 +437,7 @@ PLANTS = [
     Plant(timers.Timers, "_fire", a_timer, "timer_crashed"),
     Plant(events.Events, "sweep", the_sweeper, "sweep_crashed"),
     Plant(streams.Streams, "next_due", the_sweeper, "sweeper_crashed"),
-    Plant(session.Session, "has_work", the_idle_watcher, "idle_watcher_crashed"),
+    Plant(session.Session, "has_work", the_idle_watch, "sweep_crashed"),
     Plant(connect, "_negotiate", a_first_connection, "server_connection_crashed"),
     Plant(supervisor.Supervisor, "connected", a_first_connection, "server_connection_crashed"),
     Plant(link.Link, "_opened", a_first_connection, "server_connection_crashed"),

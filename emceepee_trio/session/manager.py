@@ -22,7 +22,6 @@ from ..backend.connections.client import Client
 from ..backend.shared import Shared
 from ..backend.sharing.sharing import Sharing, open_sharing
 from ..config import Config, Server
-from ..config.bounds import UNUSED_SESSION_MS
 from ..errors import ConnectFailed, EmceepeeError, LimitReached
 from ..journal import Journal, Reader
 from ..logs import facts as log_reader
@@ -31,6 +30,7 @@ from ..model.ids import Ids
 from ..tracing import Tracing
 from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
+from .idle import IdleWatch
 from .kept import ResultFolders
 from .results import open_folders
 from .servers.registry import Registry
@@ -139,21 +139,8 @@ class SessionManager:
             )
         self.end(min(idle, key=lambda session: session.presence.idle_since), "made room")
 
-    async def _end_when_idle(self, session: Session) -> None:
-        """Sleep to the earliest possible end, look again, and end it there.
-
-        Not a deadline: a request in the deadline's own tick would be killed although it came.
-        """
-        idle = self.config.limits.session_idle_ms / 1000
-        while True:
-            patience = idle if session.presence.used else min(idle, UNUSED_SESSION_MS / 1000)
-            await trio.sleep_until(session.presence.idle_since + patience)
-            if session.has_work:
-                session.presence.touch()
-            elif session.presence.used and patience < idle:
-                continue
-            elif trio.current_time() >= session.presence.idle_since + patience:
-                return self.end(session, "idle")
+    def _end_idle(self, session: Session) -> None:
+        self.end(session, "idle")
 
     def end(self, session: Session, reason: str) -> None:
         """The only end: unregistered and cancelled in one breath. What it runs ends by itself."""
@@ -194,17 +181,12 @@ class SessionManager:
                             folders=self._folders,
                             sharing=self.sharing,
                         )
+                        if ends_when_idle:
+                            watch = IdleWatch(session, self.config.limits, self._end_idle)
+                            session.sweeper.keepers += (watch,)
                         begin_lasting(
                             inner, "sweeper_crashed", session.sweeper.run, session=session_id
                         )
-                        if ends_when_idle:
-                            begin_lasting(
-                                inner,
-                                "idle_watcher_crashed",
-                                self._end_when_idle,
-                                session,
-                                session=session_id,
-                            )
                         for server in self.registry.visible(principal).values():
                             self._start_backend(session, server, is_planned=True)
                         self.journal.note(SessionOpened, session_id, principal)

@@ -474,9 +474,9 @@ SESSION = (
     ),
     mutant(
         "the idle time is a deadline: whoever comes meanwhile is killed with the session",
-        "session/manager.py",
-        "            elif trio.current_time() >= session.presence.idle_since + patience:\n",
-        "            else:\n",
+        "session/idle.py",
+        "        if trio.current_time() < self.next_due():\n            return\n",
+        "",
         "session/test_idle.py::test_a_session_ends_after_its_idle_time",
     ),
     mutant(
