@@ -113,19 +113,20 @@ async def _call(
     )
     task = _task_in(result)
     asking = Asking(asked, options.server, options.url, ticker)
-    try:
-        while task is not None:
-            waited = await asking.look()
-            if waited:
-                end += waited  # that was not the server's time
-            if not (left := left_ms()):
-                raise Unavailable(f"no answer within {options.timeout:g} s; it is cancelled")
-            result = await asked.call("get_task_result", {"task_id": task, "timeout_ms": left})
-            if (error_of(result) or {}).get("code") != "TOOL_ERR_TIMEOUT":
-                return result
-    except Unavailable:
-        await asked.call("cancel_task", {"task_id": task})
-        raise
+    while task is not None:
+        refused = None
+        try:
+            end += await asking.look()  # what a person takes is not the server's time
+        except Unavailable as why:
+            refused = why
+        if not (left := left_ms()) and refused is None:
+            refused = Unavailable(f"no answer within {options.timeout:g} s; it is cancelled")
+        if refused is not None:
+            await asked.call("cancel_task", {"task_id": task})
+            raise refused
+        result = await asked.call("get_task_result", {"task_id": task, "timeout_ms": left})
+        if (error_of(result) or {}).get("code") != "TOOL_ERR_TIMEOUT":
+            return result
     return result
 
 
