@@ -88,6 +88,8 @@ class Rereading:
     """Of the last time."""
     go_by: Callable[[Settings], None] | None = attrs.field(default=None, init=False)
     """What is done with those that are read again; nothing before there is a daemon."""
+    told: Callable[[], object] = attrs.field(default=lambda: None, init=False)
+    """Is called when they were read again, for who shows what has become of it."""
 
     def first(self) -> Settings:
         """
@@ -117,6 +119,7 @@ class Rereading:
         if self.go_by is not None and settings is not None:
             self.go_by(settings)
             logs.write("info", "reloaded", servers=len(settings.config.servers))
+        self.told()
         return self._problems
 
     def to_json(self) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from ..errors import Denied, InvalidArguments
@@ -12,6 +13,9 @@ from .page.common.requests import visit
 
 class Reread(Protocol):
     """What can be read again."""
+
+    told: Callable[[], object]
+    """Is called when it was, by whomever."""
 
     def again(self) -> Sequence[str]:
         """What is wrong, each problem in a line; then nothing has changed."""
@@ -23,6 +27,9 @@ class Reread(Protocol):
 
 
 def add_to(pages: Pages, reading: Reread | None) -> None:
+    if reading is not None:
+        reading.told = partial(pages.live.changed, None)
+
     @pages.act("/reload")
     async def reload() -> Changed:
         if visit().visitor.whose is not None:

@@ -85,9 +85,13 @@ def _visitor(scope: Scope, security: Security, logins: Logins, mount: str) -> Vi
             raise Refused(403, "somebody else's page has asked; http.allowed_origins lists some")
         return Visitor(LOCAL, logins.csrf)
     if b"authorization" not in given:
+        if path == LOGIN:
+            # A browser that was sent here from elsewhere leaves the cookie out, and has it with the
+            # form that it gets: who has logged in is nobody here, too.
+            return Visitor("", logins.csrf)
         if (login := _login(scope, security.tokens, logins)) is not None:
             return Visitor(login.holder.principal, login.csrf, login=login)
-        if path == LOGIN or path.startswith(STATIC):
+        if path.startswith(STATIC):
             return Visitor("", logins.csrf)
         if scope["method"] == "GET" and b"text/html" in given.get(b"accept", b""):
             raise Refused(303, "log in first", headers=[(b"location", _to_login(scope, mount))])

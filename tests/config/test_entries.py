@@ -71,6 +71,78 @@ def test_what_a_variable_stood_for_is_shown_as_that_variable_and_kept() -> None:
     assert "a variable" in problems(server, {"headers": {"Y": "${TOKEN}"}})
 
 
+def expanded(entry: dict[str, Any], **environ: str) -> Server:
+    found = parse({"mcpServers": {"a": entry}}, folder=Path("/"), environ=environ)
+    return found.config.servers[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("https://${HOST}/mcp?api_key=hush", "https://${HOST}/mcp?api_key=***"),
+        ("https://me:hush@${env:HOST}:${PORT:-80}/", "https://***@${env:HOST}:${PORT:-***}/"),
+        ("https://hush${AT}h.example/", HIDDEN),
+        ("https://hush:${AT}h.example/", HIDDEN),
+        ("${NONE:-https://h.example/hush}", "${NONE:-***}"),
+        ("https://${HOST}:${PORT}/mcp", "https://${HOST}:${PORT}/mcp"),
+        ("${BASE}/mcp", "${BASE}/mcp"),
+    ],
+)
+def test_of_a_url_with_variables_no_more_is_shown_than_of_another(url: str, seen: str) -> None:
+    base = "https://h.example"
+    server = expanded({"url": url}, HOST="h.example", PORT="1", AT="1@", BASE=base)
+    entry = shown(server)
+    assert entry == {"url": seen}
+    assert made(server, entry) == server
+
+
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [
+        (["--token=${PREFIX}hush"], ["--token=***"]),
+        (["--token=${PREFIX}"], ["--token=${PREFIX}"]),
+        (["--token", "${PREFIX}hush"], ["--token", HIDDEN]),
+        (["--token", "${PREFIX}"], ["--token", "${PREFIX}"]),
+        (["${OPTION}", "${PREFIX}hush"], ["${OPTION}", HIDDEN]),
+        (["${NONE:-hush}", "${PREFIX}/src"], ["${NONE:-***}", "${PREFIX}/src"]),
+        (
+            ["-H", "Authorization: Bearer ${TOKEN:-hush}"],
+            ["-H", "Authorization: Bearer ${TOKEN:-***}"],
+        ),
+        (["https://${PREFIX}/?k=hush"], ["https://${PREFIX}/?k=***"]),
+    ],
+)
+def test_of_words_with_variables_no_more_is_shown_than_of_others(
+    words: list[str], seen: list[str]
+) -> None:
+    server = expanded({"command": "run", "args": words}, PREFIX="p", OPTION="--key", TOKEN="t")
+    assert shown(server)["args"] == seen
+    assert made(server, shown(server)) == server
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ("${PREFIX}hush", HIDDEN),
+        ("hush ${PREFIX}", HIDDEN),
+        ("$${PREFIX} ${PREFIX}", HIDDEN),
+        ("${TOKEN:-hush}", "${TOKEN:-***}"),
+        ("${TOKEN:-hu}sh}", HIDDEN),
+        ("Bearer ${PREFIX}", "Bearer ${PREFIX}"),
+        ("${PREFIX}" * 99, HIDDEN),
+    ],
+)
+def test_what_is_written_beside_a_variable_is_as_hidden_as_without_one(
+    value: str, seen: str
+) -> None:
+    server = expanded({"command": "run", "env": {"X": value}}, PREFIX="p")
+    assert shown(server)["env"] == {"X": seen}
+    assert made(server, shown(server)) == server
+    remote = expanded({"url": "https://h.example", "headers": {"X": value}}, PREFIX="p")
+    assert shown(remote)["headers"] == {"X": seen}
+    assert made(remote, shown(remote)) == remote
+
+
 @pytest.mark.parametrize(
     "url", ["https://evil.example/mcp", "http://h.example/mcp", "https://h.example:1/", "https://["]
 )

@@ -23,8 +23,10 @@ _NOTHING: Mapping[str, object] = {}
 @attrs.define(eq=False)
 class Registry:
     config: Config
-    _changed: dict[str, Server | None] = attrs.field(factory=dict, init=False)
-    """Configured servers that somebody has edited or switched, as they are now; None: removed."""
+    _changed: dict[str, Server] = attrs.field(factory=dict, init=False)
+    """Configured servers that somebody has edited or switched, as they are now."""
+    _removed: set[str] = attrs.field(factory=set, init=False)
+    """Configured ones, too. What was made of one before stays for when it is back."""
     _added: dict[str, dict[str, Server]] = attrs.field(factory=dict, init=False)
     """By principal, then by name."""
 
@@ -33,17 +35,18 @@ class Registry:
         return dict(self._added.get(principal, {})) | self._configured()
 
     def _configured(self) -> dict[str, Server]:
-        now = {
-            server.name: self._changed.get(server.name, server) for server in self.config.servers
+        return {
+            server.name: self._changed.get(server.name, server)
+            for server in self.config.servers
+            if server.name not in self._removed
         }
-        return {name: server for name, server in now.items() if server is not None}
 
     def _as_written(self, name: str) -> Server | None:
         return next((server for server in self.config.servers if server.name == name), None)
 
     def changed(self) -> Mapping[str, Server | None]:
         """Configured servers that are not as they are configured; None: removed."""
-        return dict(self._changed)
+        return {**self._changed, **dict.fromkeys(self._removed)}
 
     def principals(self) -> list[str]:
         """Who has added servers."""
@@ -93,8 +96,9 @@ class Registry:
         self._changed = {
             name: now
             for name, now in changed.items()
-            if now is None or not starts_otherwise(now, after[name]) or _is_admitted(config, now)
+            if not starts_otherwise(now, after[name]) or _is_admitted(config, now)
         }
+        self._removed &= same
         for added in self._added.values():
             for name, server in list(added.items()):
                 if not _is_admitted(config, server):
@@ -114,7 +118,7 @@ class Registry:
         """
         server = self._changeable(principal, name)
         if name in self._configured():
-            self._changed[name] = None
+            self._removed.add(name)
             # Nor does what it has covered up come to light.
             for added in self._added.values():
                 added.pop(name, None)
@@ -153,15 +157,21 @@ class Registry:
         self._put(principal, server)
 
     def restore(self, principal: str, name: str) -> None:
-        """Have a configured server as it is configured.
+        """Have a configured server as it is configured; or, for who does not run the daemon, one
+        that was removed as it was before.
 
         Raises:
             ToolError: nothing of it is changed, or it is not theirs to change.
         """
-        if name not in self._changed:
+        if name not in self.changed():
             raise InvalidArguments(f"server {name!r} is not changed: there is nothing to restore")
         self._check_owner(principal, name)
-        del self._changed[name]
+        now, written = self._changed.get(name), self._as_written(name)
+        if principal in OPERATORS or now is None or written is None or not is_edited(now, written):
+            self._changed.pop(name, None)
+        elif name not in self._removed:
+            raise Denied(f"server {name!r} is edited: only who runs this daemon can take that back")
+        self._removed.discard(name)
 
     def _put(self, principal: str, server: Server) -> None:
         if server.name not in self._configured():
@@ -200,6 +210,11 @@ class Registry:
     def is_shared(self, name: str) -> bool:
         """Whether every principal sees the server of that name."""
         return name in self._configured()
+
+
+def is_edited(server: Server, before: Server) -> bool:
+    """Whether it is more than enabled or disabled."""
+    return attrs.evolve(server, disabled=before.disabled) != before
 
 
 def starts_otherwise(server: Server, before: Server) -> bool:

@@ -318,3 +318,29 @@ def test_an_edit_that_may_not_be_started_any_more_ends_at_a_reload() -> None:
     known.edit(OWN, attrs.evolve(program, description="Mine"))
     known.reload(known.config)
     assert known.visible("ada")["run"].description == "Mine"
+
+
+def test_an_edit_is_taken_back_by_who_runs_the_daemon_alone() -> None:
+    known = registry(url("docs"))
+    known.edit(OWN, attrs.evolve(url("docs"), description="Mine"))
+    known.switch("ada", "docs", on=False)
+    with pytest.raises(Denied, match="'docs' is edited"):
+        known.restore("ada", "docs")
+    known.switch("ada", "docs", on=True)
+    known.remove("ada", "docs")
+    assert known.changed() == {"docs": None}
+    known.reload(known.config)
+    known.restore("ada", "docs")
+    assert known.visible("bob")["docs"].description == "Mine"
+    known.remove("ada", "docs")
+    known.restore(OWN, "docs")
+    assert known.visible("bob")["docs"] == url("docs")
+
+
+def test_what_was_only_disabled_is_restored_by_anybody() -> None:
+    known = registry(url("docs"))
+    known.switch(OWN, "docs", on=False)
+    known.restore("ada", "docs")
+    assert known.visible("bob")["docs"] == url("docs")
+    with pytest.raises(InvalidArguments, match="nothing to restore"):
+        known.restore("ada", "docs")

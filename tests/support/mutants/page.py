@@ -200,9 +200,23 @@ PAGE = (
     mutant(
         "anybody restores what the operator has removed",
         "session/servers/registry.py",
-        "        self._check_owner(principal, name)\n        del self",
-        "        del self",
+        "        self._check_owner(principal, name)\n        now, written",
+        "        now, written",
         "session/servers/test_registry.py::test_what_is_configured_is_the_operators_where_that_is_said",
+    ),
+    mutant(
+        "anybody takes an edit of the operator back",
+        "session/servers/registry.py",
+        "        elif name not in self._removed:\n",
+        "        elif not name:\n",
+        "session/servers/test_registry.py::test_an_edit_is_taken_back_by_who_runs_the_daemon_alone",
+    ),
+    mutant(
+        "what is written beside a variable is shown",
+        "config/entries.py",
+        "return said if _HARMLESS.fullmatch(said) else written",
+        "return said",
+        ENTRIES + "test_what_is_written_beside_a_variable_is_as_hidden_as_without_one",
     ),
     mutant(
         "the text of an error is shown where payloads are not",

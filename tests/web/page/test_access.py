@@ -142,6 +142,22 @@ async def test_a_link_that_somebody_else_leads_to_takes_a_click(more: str) -> No
         assert b"has been used" in again.body
 
 
+async def test_a_link_from_elsewhere_works_in_a_browser_that_is_logged_in() -> None:
+    async with open_page() as world:
+        ada = await world.logged_in("s3cret")
+        path, mine = await world.link(), ada.cookie
+        ada.cookie = ""  # which the browser leaves out where somebody else's page has led it
+        more = f"{HTML}\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate"
+        csrf = csrf_of(await ada.get(path, more))
+        ada.cookie = mine
+        key = path.partition("key=")[2]
+        foreign = await ada.post("/login", origin="http://evil.example", csrf=csrf, key=key)
+        assert foreign.status == 403
+        assert (await ada.post("/login", csrf=csrf[:-1], key=key)).status == 403
+        assert (await ada.post("/login", csrf=csrf, key=key)).status == 200
+        assert ada.cookie != mine
+
+
 async def test_who_logs_out_is_out() -> None:
     async with open_page() as world:
         browser = await world.logged_in()

@@ -5,10 +5,14 @@ import json
 import re
 import sys
 
+import attrs
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
-from emceepee_trio.config import Policy, Server, server_from_arguments
+from emceepee_trio.config import OWN, Policy, Server, server_from_arguments
 from emceepee_trio.model.states import BackendState
+from emceepee_trio.serving.asgi import Message
 from fake_backends import HERE, raw
 from page_world import JSON, Browser, PageWorld, open_page
 
@@ -198,6 +202,55 @@ async def test_a_program_edits_a_server_as_json() -> None:
         for wrong in ("[]", '{"cmd": 1}', '{"description": 5}'):
             refused = await world.ask("POST /api/servers/raw/edit", bearer, wrong)
             assert refused.status == 400, wrong
+
+
+async def test_an_edit_is_of_what_is_there_when_all_of_it_has_come() -> None:
+    async with open_page(servers=[SECRET]) as world:
+        sent: list[Message] = []
+        wants = [(b"authorization", b"Bearer minted"), (b"content-type", b"application/json")]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/api/servers/raw/edit",
+            "raw_path": b"/api/servers/raw/edit",
+            "query_string": b"",
+            "headers": [(b"host", world.host.encode()), *wants],
+        }
+        bodies = [json.dumps({"allowedTools": None}).encode()]
+
+        async def receive() -> Message:
+            if not bodies:
+                await trio.sleep_forever()
+            await wait_all_tasks_blocked()  # whoever does without the body has gone on
+            theirs = attrs.evolve(SECRET, description="Theirs")
+            world.manager.edit_server(OWN, theirs, "operator", {})
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await world.app(scope, receive, send)
+        assert sent[0]["status"] == 200, sent
+        server = world.manager.registry.visible("ada")["raw"]
+        assert (server.description, server.allowed_tools) == ("Theirs", None)
+
+
+async def test_who_does_not_run_the_daemon_takes_no_edit_back() -> None:
+    async with open_page(servers=[SECRET]) as world:
+        ada, operator = await world.logged_in("s3cret"), await world.logged_in()
+        fields = await filled(operator, "/servers/raw/edit") | {"settings": "{}"}
+        await operator.submit("/servers/raw/edit", "/servers/raw/edit", **fields)
+        assert "As configured" not in await ada.page("/servers/raw")
+        assert (await ada.submit("/", "/servers/raw/restore")).status == 403
+        await ada.submit("/servers/raw", "/servers/raw/remove")
+        back = await ada.submit("/servers", "/servers/raw/restore")
+        assert "raw is as it was" in await ada.page(back.headers["location"])
+        assert (await entry(world))["changed"] == "edited"
+        await operator.submit("/servers/raw", "/servers/raw/restore")
+        assert (await entry(world))["changed"] is None
 
 
 @pytest.mark.parametrize("more", [{"inherit_env": "all"}, {"roots": ["/"]}])

@@ -8,12 +8,17 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.backend.connections.callbacks import Abandoned, working_for
-from emceepee_trio.config import Limits, Server
+from emceepee_trio.config import Config, ConfigError, Limits, Server
 from emceepee_trio.config.server import Retry
+from emceepee_trio.daemon import Rereading, Settings
 from emceepee_trio.journal import Journal, Reader
 from emceepee_trio.model import facts
+from emceepee_trio.model.json.problems import Problem
 from emceepee_trio.session.calls.call import Call, Result
+from emceepee_trio.session.manager import open_sessions
 from emceepee_trio.session.session import Session
+from emceepee_trio.web import reloading
+from emceepee_trio.web.page import the_page
 from emceepee_trio.web.page.common import live as live_
 from emceepee_trio.web.page.common.live import CHANGED, SILENCE, STILL_HERE, Live, LiveStream
 from emceepee_trio.web.page.waiting import wait_of
@@ -160,6 +165,22 @@ async def test_a_browser_is_told_of_what_it_may_see(clock: MockClock) -> None:
     # Of one whose session is gone nobody knows whose it was.
     journal.note(facts.CallSent, "gone", "c")
     assert await next_of(ada) == CHANGED
+
+
+async def test_a_browser_is_told_when_the_configuration_is_read_again(clock: MockClock) -> None:
+    def read() -> Settings:
+        raise ConfigError([Problem("servers", "a mistake")])
+
+    async with open_sessions(Config()) as manager:
+        pages, reading = the_page(manager, dict), Rereading(read)
+        reloading.add_to(pages, reading)
+        reading.go_by = lambda settings: None
+        stream = pages.live.stream("ada")
+        assert await next_of(stream) == CHANGED
+        reading.again()
+        assert await next_of(stream) == CHANGED
+        assert await next_of(stream) == STILL_HERE
+        await stream.aclose()
 
 
 async def test_what_happens_at_once_is_told_once(clock: MockClock) -> None:

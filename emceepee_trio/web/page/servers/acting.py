@@ -15,7 +15,7 @@ from ....waits.firewall import Firewall, begin
 from ..answering import OPERATOR
 from ..common.pages import Changed, Done, Pages
 from ..common.requests import visit, wants_json
-from .entering import given_of, said, server_of
+from .entering import given_of, said, sent, server_of
 from .listing import find, with_it
 
 
@@ -25,7 +25,7 @@ def add_to(pages: Pages) -> None:
     @pages.act("/servers")
     async def add_server() -> Changed:
         try:
-            server, entry = server_of(await said())
+            server, entry = server_of(said(await sent()))
             manager.offer_server(visit().visitor.principal, server, _by(), entry)
         except InvalidArguments as error:
             return await _again(pages, error)
@@ -37,9 +37,11 @@ def add_to(pages: Pages) -> None:
 
     @pages.act("/servers/<name>/edit")
     async def edit_server(name: str) -> Changed:
+        body = await sent()
+        # No checkpoint from here on: somebody else may edit it, or remove it, meanwhile.
         known = find(pages, name)
         try:
-            server, entry = server_of(await said(known.server), known.server)
+            server, entry = server_of(said(body, known.server), known.server)
             owner = known.owner or visit().visitor.principal
             manager.edit_server(owner, server, _by(), entry)
         except InvalidArguments as error:
@@ -56,7 +58,8 @@ def add_to(pages: Pages) -> None:
     @pages.act("/servers/<name>/restore")
     async def restore_server(name: str) -> Changed:
         manager.restore_server(visit().visitor.principal, name, _by())
-        return Done(_path(name), f"{name} is as it is configured.")
+        is_edited = name in manager.registry.changed()  # and was removed
+        return Done(_path(name), f"{name} is as it {'was' if is_edited else 'is configured'}.")
 
     @pages.act("/servers/<name>/remove")
     async def remove_server(name: str) -> Changed:

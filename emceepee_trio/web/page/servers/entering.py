@@ -53,14 +53,23 @@ def _quoted(word: str) -> str:
         return shlex.quote(word)
 
 
-async def said(before: Server | None = None) -> Entry:
-    """What a request says of a server, as a configuration has it.
+async def sent() -> Any:
+    """The body of a request, as :func:`said` takes it.
 
     Raises:
         InvalidArguments: it cannot be read.
     """
+    return await json_body() if request.is_json else await request.form
+
+
+def said(body: Any, before: Server | None = None) -> Entry:
+    """What a request says of a server, as a configuration has it. Synchronous: *before* is what is
+    there now.
+
+    Raises:
+        InvalidArguments: it says something else.
+    """
     if request.is_json:
-        body = await json_body()
         if not isinstance(body, dict):
             raise InvalidArguments("expected an object")
         given, strangers = lenient(body, Server, aliases=ALIASES)
@@ -68,7 +77,7 @@ async def said(before: Server | None = None) -> Entry:
             raise InvalidArguments("; ".join(listed(strangers)))
         assert isinstance(given, dict)
         return {key: given.get(key) for key in map(_ours, body)}
-    form = await request.form
+    form: Mapping[str, str] = body
     entry = _entry(form)
     if before is not None:
         # Who has emptied a field does not want what was there.

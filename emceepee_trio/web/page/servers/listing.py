@@ -14,6 +14,7 @@ from ....errors import ServerNotFound
 from ....model.json.intake import Steps
 from ....model.json.weight import cut
 from ....model.text.redact import label
+from ....session.servers.registry import is_edited
 from ....session.session import Session
 from ....tools.servers import describe, process_json
 from ....waits.slices import in_slices
@@ -95,7 +96,7 @@ def _may_change(pages: Pages) -> bool:
 
 
 def _change(server: Server, before: Server) -> str:
-    if attrs.evolve(server, disabled=before.disabled) != before:
+    if is_edited(server, before):
         return "edited"
     return "disabled" if server.disabled else "enabled"
 
