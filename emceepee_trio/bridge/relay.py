@@ -114,6 +114,8 @@ class Relay:
         """Nobody is there who would take anything."""
         self._over: str | None = None
         """Why nothing is answered any more."""
+        self._ended = threading.Event()
+        """Set with it, for who waits for a daemon."""
 
     # -- what the client says
 
@@ -139,13 +141,13 @@ class Relay:
     def _take_request(self, request_id: RequestId, message: Json) -> None:
         asked = _Asked(message)
         with self._changed:
-            if self._over is not None:
-                self._write(_error(request_id, LOST, self._over, may_have_run=False))
-                return
             if request_id in self._asked:
                 self._fail(request_id, INVALID_REQUEST, "a request of that id is under way")
                 return
-            self._changed.wait_for(lambda: len(self._asked) < AT_ONCE)
+            self._changed.wait_for(lambda: self._ended.is_set() or len(self._asked) < AT_ONCE)
+            if self._over is not None:
+                self._write(_error(request_id, LOST, self._over, may_have_run=False))
+                return
             self._asked[request_id] = asked
         if version_of(message) is not None and not self._is_modern:
             self._is_modern = True
@@ -194,6 +196,8 @@ class Relay:
             if self._is_away:
                 self._over += f"; no daemon answers at {self._http.address}"
             left, self._asked = self._asked, {}
+            self._ended.set()
+            self._changed.notify_all()
         for request_id, asked in left.items():
             asked.cut.set()
             if not asked.is_cancelled:
@@ -393,7 +397,8 @@ class Relay:
                         f"no daemon answers at {self._http.address} ({gone}); `emceepee serve` "
                         "starts one"
                     ) from None
-            time.sleep(next(pauses, PAUSES[-1]))
+            if self._ended.wait(next(pauses, PAUSES[-1])):
+                raise Unanswerable("nobody waits for it any more")
 
     @contextmanager
     def _try(

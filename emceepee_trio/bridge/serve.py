@@ -25,6 +25,8 @@ LONGEST = 64 * 1024 * 1024
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 GRACE = 0.25
 """Seconds for requests that are under way when input ends."""
+IN_HAND = 1.0
+"""Seconds for the line that is being taken when all others are answered."""
 GOODBYE = 2.0
 """Seconds for the daemon to end our session."""
 
@@ -54,8 +56,9 @@ def serve(
     relay = Relay(address, find_token, _Output().write, view, server)
     try:
         # A thread takes the lines, which may wait for a daemon: the end of input is seen meanwhile.
-        said: Queue[bytes] = Queue(AT_ONCE)
-        threading.Thread(target=_take, args=(said, relay), daemon=True).start()
+        said: Queue[bytes | None] = Queue(AT_ONCE)
+        taking = threading.Thread(target=_take, args=(said, relay), daemon=True)
+        taking.start()
         for line in _lines():
             if line.strip():
                 said.put(line)
@@ -63,8 +66,11 @@ def serve(
         relay.wait_answered(GRACE)
         relay.give_up()
         with suppress(Empty):
-            while True:
-                relay.take(said.get_nowait())
+            while left := said.get_nowait():
+                relay.take(left)
+        # What it has in hand is in no queue, and is answered by nobody else.
+        said.put(None)
+        taking.join(IN_HAND)
     except _Stop:
         pass
     finally:
@@ -75,10 +81,10 @@ def serve(
         goodbye.join(GOODBYE)
 
 
-def _take(said: Queue[bytes], relay: Relay) -> None:
+def _take(said: Queue[bytes | None], relay: Relay) -> None:
     try:
-        while True:
-            relay.take(said.get())
+        while line := said.get():
+            relay.take(line)
             said.task_done()
     except BaseException:
         _end()

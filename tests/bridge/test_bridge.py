@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -189,6 +190,39 @@ def test_who_ends_without_a_daemon_is_answered_and_left_alone(tmp_path: Path) ->
         assert "no daemon answers" in each["error"]["message"]
         assert each["error"]["data"] == {"may_have_run": False}
     assert seconds < relay.PATIENCE
+
+
+def test_who_asks_more_than_is_taken_at_once_is_answered_too(tmp_path: Path) -> None:
+    many = relay.AT_ONCE + 20
+    lines = [json.dumps(request(each, "tools/list", {})) for each in range(many)]
+    words = ["stdio", "--connect", f"unix:{tmp_path}/none", "--state-dir", str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*COMMAND, *words], stdin=pipe, stdout=pipe, text=True) as child:
+        assert child.stdin is not None
+        child.stdin.write("\n".join([*lines, ""]))
+        child.stdin.flush()
+        threads = Path(f"/proc/{child.pid}/task")
+        # One for each, the main one, and the one that takes them: it has the next in hand.
+        while len(list(threads.iterdir())) < relay.AT_ONCE + 2:
+            time.sleep(0.01)
+        said, _ = child.communicate(timeout=GUARD)
+    answered = [json.loads(line)["id"] for line in said.splitlines()]
+    assert sorted(answered) == list(range(many))
+
+
+def test_what_waits_for_its_turn_is_answered_when_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "AT_ONCE", 1)
+    said: list[bytes] = []
+    it = Relay(Address(f"unix:{tmp_path}/nobody"), lambda: None, said.append)
+    it.take(json.dumps(request(1, "tools/list", {})).encode())
+    second = json.dumps(request(2, "tools/list", {})).encode()
+    taking = threading.Thread(target=it.take, args=(second,), daemon=True)
+    taking.start()
+    it.give_up()
+    taking.join(GUARD)
+    assert sorted(json.loads(each)["id"] for each in said) == [1, 2]
 
 
 def test_what_is_under_way_when_input_ends_is_answered(tmp_path: Path) -> None:
