@@ -23,7 +23,7 @@ import trio
 
 from . import logs, systemd
 from .config import Config, ConfigError
-from .errors import EmceepeeError
+from .errors import EmceepeeError, internal
 from .front.faces.views import FACES
 from .front.http import McpEndpoint
 from .model.wire import timestamp
@@ -31,7 +31,7 @@ from .serving.binds import Bind, Bound, listening
 from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
 from .telemetry.export import open_telemetry
-from .waits.firewall import begin_lasting
+from .waits.firewall import Firewall, begin_lasting
 from .waits.watchdog import slow_steps
 from .web.app import App, pages
 from .web.costs.savings import Savings
@@ -87,7 +87,7 @@ class Rereading:
     _problems: list[str] = attrs.field(factory=list, init=False)
     """Of the last time."""
     go_by: Callable[[Settings], None] | None = attrs.field(default=None, init=False)
-    """What is done with those that are read again; nothing before there is a daemon."""
+    """What is done with those that are read again; None unless a daemon runs that is to go on."""
     told: Callable[[], object] = attrs.field(default=lambda: None, init=False)
     """Is called when they were read again, for who shows what has become of it."""
 
@@ -103,20 +103,23 @@ class Rereading:
 
     def again(self) -> list[str]:
         """All of it or nothing: with any mistake, which is told, we stay as we are."""
+        if self.go_by is None:
+            return ["the daemon is about to stop, and reads nothing any more"]
         settings, self._problems = None, []
+        fields = {"problem": "internal error"}
+        wall = Firewall("reload_failed", expected=(ConfigError, BadToken), fields=fields)
         try:
-            if self.go_by is not None:
+            with wall:  # a bug in reading is no reason to end what runs
                 settings = self.first()
         except ConfigError as error:
             self._problems = error.lines
         except BadToken as error:
             self._problems = [str(error)]
-        except Exception as error:  # noqa: BLE001 - a bug in reading is no reason to end what runs
-            logs.crash("reload_failed", error, problem="internal error")
-            return ["internal error, see the log"]
         for problem in self._problems:
             logs.write("error", "reload_failed", problem=problem)
-        if self.go_by is not None and settings is not None:
+        if wall.log_id is not None:
+            self._problems = [internal(wall.log_id)]
+        if settings is not None:
             self.go_by(settings)
             logs.write("info", "reloaded", servers=len(settings.config.servers))
         self.told()

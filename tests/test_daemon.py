@@ -20,7 +20,7 @@ import trio
 from emceepee_trio import daemon
 from emceepee_trio.config import Config, ConfigError, Http, Policy, Server
 from emceepee_trio.config.server import ServerResults
-from emceepee_trio.daemon import Insecure, Settings, resolved
+from emceepee_trio.daemon import Insecure, Rereading, Settings, resolved
 from emceepee_trio.model.json.problems import Problem
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
@@ -452,6 +452,43 @@ async def test_a_reload_does_not_allow_what_was_denied(monkeypatch: pytest.Monke
             assert refused["error"]["code"] == "TOOL_ERR_DENIED"
             tell(signal.SIGHUP)
             await it.hear("RELOADING=1", "READY=1")
+
+
+async def test_a_bug_in_reading_is_told_to_who_asks_and_stays_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(monkeypatch) as it, it.client("own") as client:
+        await have_own_token(it)
+        it.error = RuntimeError("a bug")
+        answer = await client.post("/api/reload", json={})
+        assert answer.status_code == 400
+        (problem,) = answer.json()["error"]["details"]["problems"]
+        assert problem.startswith("internal error (log id ")
+        assert (await client.get("/status")).json()["configuration"]["problems"] == [problem]
+        it.error = None
+        assert (await client.post("/api/reload", json={})).status_code == 200
+        assert (await client.get("/status")).json()["configuration"]["problems"] == []
+
+
+def test_who_has_it_read_again_as_it_stops_is_told_that_it_is_not() -> None:
+    reading = Rereading(lambda: Settings(Config(), None))
+    reading.first()
+    went_by: list[Settings] = []
+    reading.go_by = went_by.append
+    assert reading.again() == []
+    reading.go_by = None
+    (problem,) = reading.again()
+    assert "about to stop" in problem
+    assert len(went_by) == 1
+    assert reading.to_json()["problems"] == []  # it is no mistake of the file
+
+
+async def have_own_token(it: Running) -> None:
+    """That of who runs it, who may have it read its settings again."""
+    own = find(Http(), None, Path(), {"EMCEEPEE_TOKEN": "own"})
+    it.settings = attrs.evolve(it.settings, credentials=own)
+    tell(signal.SIGHUP)
+    await it.hear("RELOADING=1", "READY=1")
 
 
 async def test_when_it_stops_it_reads_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:

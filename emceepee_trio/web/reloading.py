@@ -37,8 +37,8 @@ def add_to(pages: Pages, reading: Reread | None) -> None:
         if reading is None:
             raise Denied("this daemon is inside of another program, which says what it goes by")
         if problems := list(reading.again()):
-            many = f"{len(problems)} mistake{'s' * (len(problems) != 1)}"
-            said = f"{many} in the configuration, so nothing has changed: {problems[0]}"
+            more = f" (and {len(problems) - 1} more)" * (len(problems) > 1)
+            said = f"the configuration is not read, nothing has changed: {problems[0]}{more}"
             raise InvalidArguments(said, {"problems": problems})
         count = len(pages.manager.config.servers)
         return Done("/servers", f"The configuration is read: {count} server{'s' * (count != 1)}.")
