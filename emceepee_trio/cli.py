@@ -29,7 +29,7 @@ COMMANDS = {
     "open": "the page of a running daemon in a browser: what is under way, questions, servers",
     "logs": "what servers log",
     "status": "sessions, servers, tasks and open questions of a running daemon",
-    "tasks": "calls that have become tasks, in a running daemon; what came of one, or its end",
+    "tasks": "calls under way in a running daemon, and tasks; what came of one, or its end",
     "answer": "what servers ask, in a running daemon; and to answer it",
     "reload": "have a running daemon read its configuration again",
     "sessions": "who is connected to a running daemon",

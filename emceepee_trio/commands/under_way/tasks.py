@@ -13,6 +13,7 @@ from .api import Api, NoAnswer, RefusedByDaemon, chosen
 
 END = 8
 """Characters of the end of an id, by which it is named on a command line."""
+TASK = ("task", "status", "server", "tool", "client", "begun", "note")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,15 +36,23 @@ def run(options: argparse.Namespace) -> int:
         calls, tasks = now["calls"], api.get("/tasks", "tasks")["tasks"]
         # Asked for later, so it may be over meanwhile: it is shown once, as it was first.
         shown = {call["call"] for call in calls}
-        over = [task for task in tasks if task["call"] not in shown]
+        others = [task for task in tasks if task["call"] not in shown]
+        # The oldest calls are shown, so there may be tasks under way that are not among them.
+        younger = [task for task in others if task["status"] == "working"]
+        over = [task for task in others if task["status"] != "working"]
         if options.call is None:
             if options.json:
-                said = {"calls": calls, "calls_in_all": now["calls_in_all"], "tasks": over}
+                said = {
+                    "calls": calls,
+                    "calls_in_all": now["calls_in_all"],
+                    "younger_tasks": younger,
+                    "tasks": over,
+                }
                 say(json.dumps(said, indent=2, ensure_ascii=False))
             else:
-                _list(calls, now["calls_in_all"], over)
+                _list(calls, now["calls_in_all"], younger, over)
             return 0
-        call = chosen(options.call, [*calls, *over], "call", "call")
+        call = chosen(options.call, [*calls, *others], "call", "call")
         path = f"/calls/{call['session']}/{call['call']}"
         if options.cancel:
             say(api.post(f"{path}/cancel", {}))
@@ -66,23 +75,30 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(calls: list[dict[str, Any]], in_all: int, over: list[dict[str, Any]]) -> None:
-    if not calls and not over:
+def _list(
+    calls: list[dict[str, Any]],
+    in_all: int,
+    younger: list[dict[str, Any]],
+    over: list[dict[str, Any]],
+) -> None:
+    if not calls and not younger and not over:
         say("no calls are under way, and no tasks are kept")
     if calls:
         titles = ("call", "is a", "server", "tool", "client", "since", "waits", "for")
         show_table(titles, map(_under_way, calls))
         if in_all > len(calls):
             say(f"and {in_all - len(calls)} more, which are younger")
+    if younger:
+        show_table(TASK, map(_task, younger))
     if over:
-        if calls:
+        if calls or younger:
             say()
-        keys = ("call", "status", "server", "tool", "client", "created_at")
-        rows = [
-            [*(task[key] for key in keys), task["error"] or task["status_message"] or ""]
-            for task in over
-        ]
-        show_table(("task", "status", "server", "tool", "client", "begun", "note"), rows)
+        show_table(TASK, map(_task, over))
+
+
+def _task(task: dict[str, Any]) -> list[str]:
+    keys = ("call", "status", "server", "tool", "client", "created_at")
+    return [*(task[key] for key in keys), task["error"] or task["status_message"] or ""]
 
 
 def _under_way(call: dict[str, Any]) -> list[str]:

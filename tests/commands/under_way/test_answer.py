@@ -18,6 +18,7 @@ import pytest
 import warm
 from emceepee_lines import run
 from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
+from emceepee_trio.web.page.now import MAX_SHOWN
 from served import serve
 
 pytestmark = pytest.mark.once
@@ -191,6 +192,28 @@ def test_a_call_that_is_no_task_is_listed_with_what_it_waits_for_and_ended(asked
     waiting.join()
     assert result["isError"]
     assert asked.told("calls") == []
+
+
+def test_of_too_many_calls_the_younger_tasks_are_not_taken_for_over(asked: Asked) -> None:
+    args = {"server": "demo", "tool": "slow", "args": {"seconds": 3600}, "timeout_ms": 1}
+    for _ in range(MAX_SHOWN):  # as many as a session may have
+        asked.client.call("execute_tool", args)
+    with RemoteSession.connected(RemoteDaemon(asked.url, TOKEN), "another") as other:
+        other.call("execute_tool", args)
+        look_at_younger_tasks(asked)
+
+
+def look_at_younger_tasks(asked: Asked) -> None:
+    said = json.loads(asked.run("tasks", "--json").stdout)
+    assert (len(said["calls"]), said["calls_in_all"]) == (MAX_SHOWN, MAX_SHOWN + 1)
+    assert "working" not in {task["status"] for task in said["tasks"]}
+    (younger,) = said["younger_tasks"]
+    assert younger["status"] == "working"
+    listed = asked.run("tasks").stdout
+    before, line, _ = listed.partition(younger["call"])
+    assert line
+    assert "and 1 more, which are younger" in before
+    assert asked.run("tasks", younger["call"], "--cancel").returncode == 0
 
 
 def test_where_no_daemon_is_it_is_said(tmp_path: Path) -> None:
