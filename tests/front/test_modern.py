@@ -12,9 +12,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from asgi_client import MODERN, Exchange, modern_headers, request, stamp
 from asgi_world import open_world
-from emceepee_trio.config import Config, Limits, Server
+from emceepee_trio.config import Config, Limits, ResultSettings, Server
 from emceepee_trio.web.wire import KEEP_ALIVE_EVERY
 from fake_backends import Journal, raw
+from memory_peers import Peer, Peers
 
 META = "io.modelcontextprotocol/"
 
@@ -228,6 +229,37 @@ async def test_who_closes_a_wait_leaves_its_events_to_the_next(autojump_clock: M
             assert session.presence.waiters == 0
             found = await client.modern_call("await_activity", timeout_ms=0)
             assert len(found["events"]) == 1
+
+
+@pytest.mark.parametrize("steps", [20, 40, 60, 80])
+async def test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again(steps: int) -> None:
+    """Its call has run, so it does not run again; a step makes 64 kB of the answer."""
+
+    def answered(peer: Peer, request_id: int) -> None:
+        peer.answer(request_id, {"content": [{"type": "text", "text": "x" * 10_000_000}]})
+
+    servers = (Server("x", command="program", era="handshake"),)
+    config = Config(servers=servers, results=ResultSettings(inline_bytes=0))
+    peers = Peers(on_call=answered)
+
+    def began() -> int:
+        return sum(len(peer.began) for peer in peers.all)
+
+    with peers.in_place():
+        async with open_world(config) as world:
+            client = world.client()
+            asked: dict[str, Any] = {"server": "x", "tool": "dig", "args": {}}
+            exchange = client.modern_tool("execute_tool", **asked)
+            while not began():
+                await trio.lowlevel.checkpoint()
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            assert not exchange.messages
+            exchange.drop()
+            await wait_all_tasks_blocked()
+            again = await client.modern_tool("execute_tool", **asked).answer()
+            assert len(again["result"]["content"][0]["text"]) == 10_000_000
+            assert began() == 1
 
 
 async def test_closing_the_response_cancels_the_call(tmp_path: Path) -> None:
