@@ -1,4 +1,4 @@
-"""The record of what happens: told once, by whoever does it, to whoever keeps it.
+"""Where what happens is noted, once, by whoever does it, and handed to whoever keeps it.
 
 Whoever decides something notes it, synchronously, at the line that does, and knows no reader. Each
 reader gets every fact of the kinds that it wants at once, in order, and must not block: whoever

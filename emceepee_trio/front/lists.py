@@ -1,6 +1,7 @@
-"""Our tools, our resource and no prompts, as MCP lists and reads them: the same for everyone.
+"""Our resources and no prompts, as MCP lists and reads them, with results that a session keeps.
 
-Lists of backends are not here; tools look into those.
+Also the envelope of what we answer modern clients. Our tools are listed by `faces/ours.py`, and
+lists of backends are looked into by tools.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class Session:
             self.client_name = client
             self.shared.journal.note(SessionNamed, self.id, client)
 
-    # What backends call: see backend.callbacks.Host.
+    # What backends call: see backend.connections.callbacks.Host.
 
     def publish(self, server: str, happening: Happening, at: str | None = None) -> bool:
         """Whether it will be told, if it is news; what cannot be is counted as lost."""

@@ -1,7 +1,7 @@
-"""How many files this process may open, and which share of them is for children.
+"""How many files this process may open, and which share of them is for children: raises it, too.
 
 The other half is for connections of clients (``serving/listen.py``): however many programs are
-wanted, somebody can still connect. Knows neither children nor connections.
+wanted, somebody can still connect. Knows of children only how to give them back what we had.
 """
 
 from __future__ import annotations

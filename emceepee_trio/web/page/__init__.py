@@ -1,9 +1,9 @@
 """The page for the person who runs a daemon: rendered here, live by a stream, all of it ours.
 
-`common` is what all pages are made of: `common/pages.py` says how a view or a change is added. Each
-other module (or package, if it is large) is one view, with `add_to(pages)`; `the_page` below names
-them all: `access` logging in and out · `now` what is under way, `waiting` what each
-call waits for, and `memory` of programs · `answering` questions, by `forms` made of schemas, and
+`common` is what all pages are made of: `common/pages.py` says how a view or a change is added. A
+view is a module (or package, if it is large) with `add_to(pages)`; `the_page` below names all of
+these. Here are `access` logging in and out · `now` what is under way, `waiting` what each call
+waits for, and `memory` of programs · `answering` questions, by `forms` made of schemas, and
 what is `filled` in · `servers` and their tools and logs · `tasks` calls, their arguments and
 results · `timeline` what became of everything in a session.
 

@@ -1,4 +1,4 @@
-"""The view ``native``: what it answers.
+"""The view ``native``: what it answers, and what it says it can.
 
 A call of a server's tool is a call as `execute_tool` makes it; some tools of ours stand beside
 those of the servers.

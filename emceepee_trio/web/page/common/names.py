@@ -1,5 +1,7 @@
-"""What sessions are called in URLs: whoever knows the id of one needs only a token to join it, and
-addresses are seen by many. Another daemon has other names.
+"""What sessions are called in URLs, and whose may be seen.
+
+Whoever knows the id of one needs only a token to join it, and addresses are seen by many. Another
+daemon has other names.
 """
 
 from __future__ import annotations
