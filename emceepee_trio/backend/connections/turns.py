@@ -19,7 +19,7 @@ import trio
 
 T = TypeVar("T")
 
-SLICE = 0.001
+SLICE = 0.0005
 """Seconds of CPU that one task may take in a row. A short request takes a dozen steps, and may wait
 for a slice at each of them."""
 

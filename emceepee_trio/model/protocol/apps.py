@@ -11,7 +11,8 @@ UI = "io.modelcontextprotocol/ui"
 
 def is_for_model(tool: Mapping[str, Any]) -> bool:
     """Whether anybody may call it, and not only what its server shows to people."""
-    meta = tool.get("_meta")
+    if (meta := tool.get("_meta")) is None:
+        return True  # as of almost all
     ui = meta.get("ui") if isinstance(meta, Mapping) else None
     visibility = ui.get("visibility") if isinstance(ui, Mapping) else None
     return not isinstance(visibility, list) or "model" in visibility or not visibility
