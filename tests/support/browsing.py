@@ -6,8 +6,12 @@ It is the one that the machine has: playwright brings none, and downloads none.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -26,6 +30,9 @@ from outside import BROWSERS, find
 
 GUARD = 60.0
 """Seconds after which something is not going to come."""
+HUNG = 240.0
+"""Seconds after which a browser is not going to answer its driver, which waits for ever: that
+happened once, with all cores busy, and no wait of a test has an end then."""
 
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -86,13 +93,31 @@ class Window:
 
 @contextmanager
 def window(browser: Browser, **options: Any) -> Iterator[Window]:
-    context = browser.new_context(**{"viewport": DESK, **options})
+    end = threading.Timer(HUNG, _end_programs, (find(*BROWSERS),))
+    end.start()
     try:
-        opened = Window(context)
-        yield opened
+        context = browser.new_context(**{"viewport": DESK, **options})
+        try:
+            opened = Window(context)
+            yield opened
+        finally:
+            context.close()
     finally:
-        context.close()
+        end.cancel()
     assert opened.complaints == [], opened.complaints
+
+
+def _end_programs(browser: str) -> None:
+    """Of browsers that are below this process: what waits for one fails."""
+    wanted = [os.getpid()]
+    for parent in wanted:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            with suppress(OSError):
+                wanted += map(int, task.read_text().split())
+    for pid in wanted[1:]:
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/exe").readlink().name == Path(browser).name:
+                os.kill(pid, signal.SIGKILL)
 
 
 SERIOUS = ("serious", "critical")
