@@ -121,14 +121,10 @@ class McpEndpoint:
         try:
             data = await in_slices(read(body, measure, loads))
         except Unfit as why:
-            unfit = why
+            unfit = why.with_traceback(None)  # which leads to what was read so far
         if unfit is not None:
             is_much = isinstance(unfit, TooMuch)
-            known = id_of_one(await in_slices(outlines(body))) if is_much else None
-            code = PARSE_ERROR if known is None else INVALID_REQUEST
-            refused = Refused(400, f"the body {unfit}", code=code)
-            refused.body["id"] = known
-            raise refused
+            raise _refused(unfit, id_of_one(await in_slices(outlines(body))) if is_much else None)
         try:
             if _is_modern(headers, data):
                 await self._modern.serve(scope, headers, data, receive, send, principal)
@@ -316,6 +312,13 @@ def _is_modern(headers: Headers, data: Any) -> bool:
     meta = params.get("_meta") if isinstance(params, dict) else None
     stamped = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
     return stamped and data.get("method") != "initialize"
+
+
+def _refused(unfit: Unfit, known: str | int | None) -> Refused:
+    code = PARSE_ERROR if known is None else INVALID_REQUEST
+    refused = Refused(400, f"the body {unfit}", code=code)
+    refused.body["id"] = known
+    return refused
 
 
 def _messages(data: Any) -> list[JSONRPCMessage]:

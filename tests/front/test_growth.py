@@ -6,8 +6,10 @@ Counted, not timed: see `effort.py`, which does not see what C does in one call.
 from __future__ import annotations
 
 import gc
+import json
 import secrets
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 import trio
@@ -138,5 +140,46 @@ async def test_what_a_refused_call_asked_is_no_garbage(tool: str) -> None:
             assert "error" in answer or answer["result"]["isError"], answer
             await wait_all_tasks_blocked()
             assert kept_with(asked.pop("args")[0]) == 0  # the one here has been taken out
+        finally:
+            gc.enable()
+
+
+async def test_what_is_too_much_is_no_garbage_either() -> None:
+    async with open_world(Config(limits=Limits(body_values=10_000))) as world:
+        client = await world.joined()
+        gc.collect()
+        gc.disable()
+        try:
+            asked = {"args": [secrets.token_hex(8), *map(str, range(20_000))]}
+            await client.request("ping", **asked).error()
+            await wait_all_tasks_blocked()
+            assert kept_with(asked.pop("args")[0]) == 0
+        finally:
+            gc.enable()
+
+
+async def test_what_a_question_was_answered_is_no_garbage() -> None:
+    async with open_world(Config()) as world:
+        client = await world.joined()
+        schema = {"type": "object", "properties": {"a": {"type": "array"}}}
+        params = {"message": "?", "requestedSchema": schema}
+        answers = list[Any]()
+
+        async def ask() -> None:
+            answers.append(await client.own.session.ask("x", "elicitation", params, cast(Any, str)))
+
+        gc.collect()
+        gc.disable()
+        try:
+            world.nursery.start_soon(ask)
+            await wait_all_tasks_blocked()
+            shown = (await client.call("get_elicitations"))["content"][0]["text"]
+            (question,) = json.loads(shown)["elicitations"]
+            content = {"a": [secrets.token_hex(8)]}
+            named = {"request_id": question["requestId"], "action": "accept"}
+            await client.call("respond_to_elicitation", **named, content=content)
+            await wait_all_tasks_blocked()
+            assert answers.pop()["content"] == content
+            assert kept_with(content.pop("a")[0]) == 0
         finally:
             gc.enable()

@@ -14,6 +14,10 @@ from ...waits.slot import Slot
 Kind = Literal["elicitation", "sampling"]
 
 
+def nobody() -> None:
+    """Is asked, so nobody is told."""
+
+
 @attrs.define(eq=False)
 class Question:
     id: str
@@ -36,7 +40,7 @@ class Question:
     """What its server calls it, if it has a name for it."""
     is_relayed: bool = attrs.field(default=False, init=False)
     """The client itself has been asked, and has not refused."""
-    withdraw: Callable[[], object] = attrs.field(default=lambda: None, init=False)
+    withdraw: Callable[[], object] = attrs.field(default=nobody, init=False)
     """Tells who is asked that it is over. Called as it is closed: nobody hears sooner of that."""
     slot: Slot[dict[str, Any]] = attrs.field(factory=Slot, init=False)
 

@@ -30,7 +30,7 @@ from ...model.json.spelling import weighed
 from ...model.states import ELICITATION, SAMPLING, QuestionState, step
 from ...model.wire import timestamp
 from ...waits.slices import in_slices
-from .question import Kind, Question
+from .question import Kind, Question, nobody
 
 TABLES = {"elicitation": ELICITATION, "sampling": SAMPLING}
 UNHEARD = "the question could not be told to the client; the log of emceepee says why"
@@ -223,6 +223,8 @@ class Questions:
                 round((trio.current_time() - question.asked_at) * 1000),
             )
             question.withdraw()
+            # Else they would hold each other, and the answer, until garbage is looked for.
+            question.withdraw = nobody
         return settled
 
     def tell(self, question: Question, *, in_full: bool) -> Callable[[], None] | None:
