@@ -236,15 +236,19 @@ long string. No peer knows them."""
 def _read_in_parts(
     text: bytes | bytearray, measure: Measure, loads: Callable[[str], Any]
 ) -> Steps[Any]:
-    gauge, spine = Gauge(), _Spine(loads)
-    part, begin = b"", 0  # what is not parsed yet: this, and what comes from there on
+    gauge, seen = Gauge(), list[tuple[int, Cut | None, tuple[int, int] | None]]()
+    # Nothing is made of what is too much: to free it would take long, too.
     for start in range(0, len(text), SLICE):
         if start:
             yield
         cut = gauge.feed(text[start : start + SLICE])
         measure.check(gauge)
-        if gauge.long is not None:
-            first, last = gauge.long
+        seen.append((start, cut, gauge.long))
+    spine = _Spine(loads)
+    part, begin = b"", 0  # what is not parsed yet: this, and what comes from there on
+    for start, cut, long in seen:
+        if long is not None:
+            first, last = long
             name = yield from spine.keep(text, first, last)
             part, begin = part + text[begin:first] + name, last
         if cut is not None and start + SLICE < len(text):
