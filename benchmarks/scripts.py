@@ -4,8 +4,9 @@ One `emceepee serve`, two principals: the one runs scripts in as many sessions a
 each of which tries another way out or takes what it can get; the other sends `ping` at a fixed
 rate, over a connection of its own. Reported are the median of a ping while nobody runs anything,
 while scripts run that do nothing (processes of their own, which want processors too), and while
-these try; the share of the last two; how many were run; and how long one script takes that does
-nothing, which is what a process started beforehand could spare it, next to a Python that does
+these try; the share of the last two; the same of another daemon, which nobody gives a script, so
+that one sees what all wait for processors; how many were run; and how long one script takes that
+does nothing, which is what a process started beforehand could spare it, next to a Python that does
 nothing.
 """
 
@@ -74,13 +75,15 @@ def attack(port: int, codes: Sequence[str], count: int, at_once: int) -> None:
         thread.join()
 
 
-def during(port: int, codes: Sequence[str], count: int, at_once: int) -> tuple[float, float]:
-    """The median of a ping while so many run, and how long all took."""
+def during(
+    port: int, other: int, codes: Sequence[str], count: int, at_once: int
+) -> tuple[float, float, float]:
+    """The median of a ping while so many run, here and there, and how long all took."""
     command = [sys.executable, __file__, "--attack", json.dumps([port, codes, count, at_once])]
     start = time.perf_counter()
-    with Pings(port) as pings:
+    with Pings(port) as pings, Pings(other) as beside:
         subprocess.run(command, check=True, start_new_session=True)
-    return pings.p50 * 1e3, time.perf_counter() - start
+    return pings.p50 * 1e3, beside.p50 * 1e3, time.perf_counter() - start
 
 
 def alone(port: int) -> float:
@@ -111,18 +114,24 @@ def main() -> None:
     given = parser.parse_args()
     if given.attack is not None:
         return attack(*json.loads(given.attack))
-    with tempfile.TemporaryDirectory() as folder, daemon(Path(folder), 1_000_000) as (_, port):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as elsewhere,
+        daemon(Path(folder), 1_000_000) as (_, port),
+        daemon(Path(elsewhere), 1_000_000) as (_, other),
+    ):
         print(
             f"one script that does nothing: {alone(port):.0f} ms; a bare Python {python():.0f} ms"
         )
         with Pings(port) as idle:
             time.sleep(2)
-        print(f"{'':24}{'ping ms':>10}{'times idle':>12}{'scripts':>10}{'seconds':>10}")
+        heads = f"{'ping ms':>10}{'times idle':>12}{'beside ms':>11}{'scripts':>10}{'seconds':>10}"
+        print(f"{'':24}{heads}")
         print(f"{'nobody':24}{idle.p50 * 1e3:10.2f}{1:12.2f}")
         for name, codes in (("they do nothing", HARMLESS), ("they try to get out", WAYS_OUT)):
-            p50, took = during(port, codes, given.scripts, given.at_once)
-            times = p50 / (idle.p50 * 1e3)
-            print(f"{name:24}{p50:10.2f}{times:12.2f}{given.scripts:10}{took:10.1f}", flush=True)
+            p50, beside, took = during(port, other, codes, given.scripts, given.at_once)
+            shown = f"{p50:10.2f}{p50 / (idle.p50 * 1e3):12.2f}{beside:11.2f}"
+            print(f"{name:24}{shown}{given.scripts:10}{took:10.1f}", flush=True)
     return None
 
 
