@@ -128,9 +128,10 @@ async def run_tool(
             request.on_progress = progress.heard
             return await progress.report_while(partial(continued, front, asked, work))
     except ToolError as error:
-        # Its traceback leads to this frame, and that to all that was asked: nobody would free them
-        # before the garbage is collected, while all wait.
+        # Its traceback leads to this frame, as that of what it came of may, and this frame to all
+        # that was asked: nobody would free that before garbage is collected, while all wait.
         failure = error.with_traceback(None)
+        failure.__context__ = None
     else:
         raise front.bug(wall)
     return await shown_error(request, failure)
