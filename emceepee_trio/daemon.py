@@ -8,6 +8,8 @@ signal must find us listening, or it kills the process without clean-up.
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import signal
 import time
@@ -26,6 +28,8 @@ from .config import Config, ConfigError
 from .errors import EmceepeeError, internal
 from .front.faces.views import FACES
 from .front.http import McpEndpoint
+from .journal import Reader
+from .model.facts import Fact, SessionEnded
 from .model.wire import timestamp
 from .serving.binds import Bind, Bound, listening
 from .serving.listen import Drain, serve_http
@@ -39,6 +43,21 @@ from .web.metrics.scrape import Metrics
 from .web.security import Security
 from .web.token_file import BadToken
 from .web.tokens import Credentials
+
+ENDED = 50
+"""Sessions, after which what they were is looked for. Collections are rare (`settle` of commands),
+and one that has ended holds itself."""
+
+
+def freed_sessions() -> Reader:
+    """Has garbage collected after so many."""
+    ended = itertools.count(1)
+
+    def read(_: Fact) -> None:
+        if next(ended) % ENDED == 0:
+            gc.collect()
+
+    return Reader("garbage of sessions", read, (SessionEnded,))
 
 
 class Insecure(EmceepeeError):
@@ -167,7 +186,7 @@ async def open_daemon(
             metrics = Metrics(manager, slow, endpoint.listening)
             quart = pages(manager, said, is_ready, metrics, reading)
             app = App(_security(settings, sockets), endpoint, quart)
-            with metrics.reading():
+            with metrics.reading(), manager.journal.reading(freed_sessions()):
                 async with trio.open_nursery() as beside:
                     begin_lasting(beside, "savings_crashed", Savings(manager).tell)
                     yield Daemon(manager, endpoint, app, sockets)

@@ -235,7 +235,10 @@ async def test_who_closes_a_wait_leaves_its_events_to_the_next(autojump_clock: M
 async def test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again(steps: int) -> None:
     """Its call has run, so it does not run again; a step makes 64 kB of the answer."""
 
+    called = trio.Event()
+
     def answered(peer: Peer, request_id: int) -> None:
+        called.set()
         peer.answer(request_id, {"content": [{"type": "text", "text": "x" * 10_000_000}]})
 
     servers = (Server("x", command="program", era="handshake"),)
@@ -250,8 +253,7 @@ async def test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again(steps
             client = world.client()
             asked: dict[str, Any] = {"server": "x", "tool": "dig", "args": {}}
             exchange = client.modern_tool("execute_tool", **asked)
-            while not began():
-                await trio.lowlevel.checkpoint()
+            await called.wait()
             for _ in range(steps):
                 await trio.lowlevel.checkpoint()
             assert not exchange.messages
