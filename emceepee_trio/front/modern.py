@@ -49,6 +49,7 @@ from pydantic import ValidationError
 from .. import logs
 from ..config import OUR_NAME
 from ..model.events import SessionShared
+from ..model.json.spelling import is_long
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.events import Delivery
 from ..session.manager import SessionManager
@@ -159,14 +160,25 @@ class _Exchange:
         if self._waiting is not None:
             self._waiting.cancel("there are news")
 
-    async def news(self) -> bool:
+    async def news(self, gone: Callable[[], Awaitable[object]]) -> bool:
         """Wait for the answer, or for what is said before it, until the client has heard nothing
         for long. Whether there are any.
+
+        Raises:
+            ClientGone: *gone* has returned meanwhile.
         """
         with trio.move_on_after(0 if self._has_news else KEEP_ALIVE_EVERY) as self._waiting:
-            await trio.sleep_forever()
+            await gone()
+            raise ClientGone
         self._waiting = None
         return self._has_news
+
+    @property
+    def is_short(self) -> bool:
+        """All there is to say, in one step."""
+        if self.said or self.answer is None:
+            return False
+        return isinstance(self.answer, JSONRPCError) or not is_long(self.answer.result)
 
     @property
     def _has_news(self) -> bool:
@@ -339,6 +351,11 @@ async def _respond(exchange: _Exchange, receive: Receive, send: Send) -> None:
     Raises:
         ClientGone: closing the response is this era's cancellation.
     """
+    await exchange.news(partial(_gone, receive))
+    if exchange.is_short:
+        await _answer(exchange, send)
+        return
+    # All else may take as long as its reader likes, who may go in the middle of it.
     is_gone = False
 
     async def watch() -> None:
@@ -349,7 +366,6 @@ async def _respond(exchange: _Exchange, receive: Receive, send: Send) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
-        await exchange.news()
         if exchange.answer is not None and not exchange.said:
             await _answer(exchange, send)
         else:
@@ -377,7 +393,7 @@ async def _stream(exchange: _Exchange, send: Send) -> None:
             await send_event(send, await in_slices(event(exchange.said.popleft())))
         if exchange.answer is not None and not exchange.said:
             break
-        if not await exchange.news():
+        if not await exchange.news(trio.sleep_forever):
             await send_event(send, KEEP_ALIVE)
     end = {"type": "http.response.body", "body": await in_slices(event(await _said(exchange)))}
     await _hand_over(exchange, partial(send, end))

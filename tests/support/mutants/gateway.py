@@ -147,4 +147,11 @@ GATEWAY = (
         "            if False:\n",
         f"{_TASKS}test_what_is_no_request_of_it_is_not_there",
     ),
+    mutant(
+        "nobody looks whether a client is gone while its answer is made",
+        "front/modern.py",
+        "    if exchange.is_short:\n",
+        "    if exchange.answer is not None and not exchange.said:\n",
+        "front/test_modern.py::test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again",
+    ),
 )
