@@ -91,9 +91,9 @@ class Daemon:
     def reload(self, settings: Settings) -> None:
         """Go by other settings from now on. Synchronous."""
         config = resolved(settings.config, self.sockets)
+        security = _security(settings, self.sockets)
         self.manager.reload(config)
-        self.endpoint.config = config
-        self.app.security = _security(settings, self.sockets)
+        self.endpoint.config, self.app.security = config, security
 
 
 @attrs.define(eq=False)
@@ -124,12 +124,14 @@ class Rereading:
         """All of it or nothing: with any mistake, which is told, we stay as we are."""
         if self.go_by is None:
             return ["the daemon is about to stop, and reads nothing any more"]
-        settings, self._problems = None, []
+        self._problems = []
         fields = {"problem": "internal error"}
         wall = Firewall("reload_failed", expected=(ConfigError, BadToken), fields=fields)
         try:
-            with wall:  # a bug in reading is no reason to end what runs
+            with wall:  # a bug in reading, or in what is made of it, is no reason to end what runs
                 settings = self.first()
+                self.go_by(settings)
+                logs.write("info", "reloaded", servers=len(settings.config.servers))
         except ConfigError as error:
             self._problems = error.lines
         except BadToken as error:
@@ -138,9 +140,6 @@ class Rereading:
             logs.write("error", "reload_failed", problem=problem)
         if wall.log_id is not None:
             self._problems = [internal(wall.log_id)]
-        if settings is not None:
-            self.go_by(settings)
-            logs.write("info", "reloaded", servers=len(settings.config.servers))
         self.told()
         return self._problems
 

@@ -25,6 +25,7 @@ from emceepee_trio.model.json.problems import Problem
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
 from emceepee_trio.serving.connection import SEND_PATIENCE
+from emceepee_trio.session.manager import SessionManager
 from emceepee_trio.web.token_file import BadToken
 from emceepee_trio.web.tokens import Credentials, find
 from fake_backends import Journal, raw
@@ -468,6 +469,31 @@ async def test_a_bug_in_reading_is_told_to_who_asks_and_stays_a_problem(
         it.error = None
         assert (await client.post("/api/reload", json={})).status_code == 200
         assert (await client.get("/status")).json()["configuration"]["problems"] == []
+
+
+async def test_a_bug_in_what_is_made_of_settings_ends_no_daemon(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether a program has asked for them or a signal came, which nobody answers."""
+
+    def bug(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    async with running(monkeypatch, Server("old", **raw())) as it, it.client("own") as client:
+        await have_own_token(it)
+        it.settings = attrs.evolve(it.settings, config=Config())
+        with monkeypatch.context() as broken:
+            broken.setattr(SessionManager, "reload", bug)
+            tell(signal.SIGHUP)
+            await it.hear("RELOADING=1", "READY=1")
+            answer = await client.post("/api/reload", json={})
+            (problem,) = answer.json()["error"]["details"]["problems"]
+            assert problem.startswith("internal error (log id ")
+        assert (await client.get("/status")).json()["configuration"]["problems"] == [problem]
+        assert [r.message for r in caplog.records].count("reload_failed") == 2
+        await initialize(client)
+        servers = (await call(client, "list_servers"))["servers"]
+        assert [server["name"] for server in servers] == ["old"]
 
 
 def test_who_has_it_read_again_as_it_stops_is_told_that_it_is_not() -> None:

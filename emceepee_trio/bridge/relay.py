@@ -36,8 +36,6 @@ PATIENCE = 15.0
 """Seconds that the daemon may be away before a request fails; a service is back in less."""
 PAUSES = (0.1, 0.2, 0.5, 1.0)
 """Seconds between tries; the last goes on."""
-LOOK = 0.05
-"""Seconds between two looks at what nobody tells."""
 BEGINS = 1.0
 """Seconds for a request to get to the daemon before it is cancelled there."""
 RESUMING = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -178,11 +176,13 @@ class Relay:
 
     def wait_taken(self, is_taken: Callable[[], bool]) -> None:
         """Until all that the client has said is under way, unless nobody is there to take it."""
-        until = time.monotonic() + PATIENCE
         with self._changed:
-            # Nothing tells when that becomes so, but it is so within milliseconds.
-            while not is_taken() and not self._is_away and time.monotonic() < until:
-                self._changed.wait(LOOK)
+            self._changed.wait_for(lambda: is_taken() or self._is_away, PATIENCE)
+
+    def has_taken(self) -> None:
+        """Tell who waits for that."""
+        with self._changed:
+            self._changed.notify_all()
 
     def wait_answered(self, patience: float) -> None:
         """Until nothing is under way, or that time is over."""

@@ -86,6 +86,7 @@ def _take(said: Queue[bytes | None], relay: Relay) -> None:
         while line := said.get():
             relay.take(line)
             said.task_done()
+            relay.has_taken()
     except BaseException:
         _end()
         raise

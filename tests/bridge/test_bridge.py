@@ -225,6 +225,26 @@ def test_what_waits_for_its_turn_is_answered_when_there_is_none(
     assert sorted(json.loads(each)["id"] for each in said) == [1, 2]
 
 
+def test_who_waits_until_all_is_taken_is_told_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "PATIENCE", 1000 * GUARD)
+    it = Relay(Address(f"unix:{tmp_path}/nobody"), lambda: None, lambda _: None)
+    taken, looked = threading.Event(), threading.Event()
+
+    def is_taken() -> bool:
+        looked.set()
+        return taken.is_set()
+
+    waiting = threading.Thread(target=it.wait_taken, args=(is_taken,), daemon=True)
+    waiting.start()
+    looked.wait(GUARD)
+    taken.set()
+    it.has_taken()
+    waiting.join(GUARD)
+    assert not waiting.is_alive()
+
+
 def test_what_is_under_way_when_input_ends_is_answered(tmp_path: Path) -> None:
     with serve(tmp_path, "--demo") as daemon:
         ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
