@@ -17,7 +17,6 @@ from world_model import Call, Life, Question, Timer
 from world_rivals import Rivals
 from world_steps import (
     ANSWER_WITHIN,
-    CALLS,
     CODES,
     DELAY,
     QUESTIONS,
@@ -102,10 +101,8 @@ class World(Rivals):
         call = Call(key, server, self.now + patience, ttl)
         arguments: dict[str, Any] = {"server": server, "tool": "t", "args": {"key": key}}
         arguments |= {"timeout_ms": patience * 1000, "ttl_ms": ttl * 1000}
-        is_refused = len(life.of("in_flight")) >= CALLS or (
-            patience == 0 and len(life.of("working")) >= TASKS
-        )
-        if is_refused:
+        no_task = patience == 0 and len(life.of("working")) >= TASKS
+        if no_task or self.is_full(place):
             held = self.tool(place, "execute_tool", **arguments)
             assert code_of(held.result) == CODES["limit"]
             assert self.host_of(key) is None
@@ -324,7 +321,7 @@ class World(Rivals):
             "command": leads_to,
             "restart": {"base_delay_ms": DELAY, "jitter": 0},
         }
-        if len(place.life.of("in_flight")) >= CALLS:  # it may wait, as they do
+        if self.is_full(place):  # it may wait, as calls do
             held = self.tool(place, "add_server", **entry)
             assert code_of(held.result) == "TOOL_ERR_LIMIT"
             return
@@ -357,7 +354,7 @@ class World(Rivals):
     @rule(data=st.data())
     def somebody_reconnects(self, data: st.DataObject) -> None:
         place, host = data.draw(st.sampled_from(self.connected()))
-        if len(place.life.of("in_flight")) >= CALLS:  # it may wait, as they do
+        if self.is_full(place):  # it may wait, as calls do
             held = self.tool(place, "reconnect_server", name=host.server)
             assert code_of(held.result) == "TOOL_ERR_LIMIT"
             return

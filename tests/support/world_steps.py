@@ -164,6 +164,11 @@ class Steps(TrioMachine):
     def calls(self, *fates: str) -> list[tuple[Place, Call]]:
         return [(place, call) for place in self.places for call in place.life.of(*fates)]
 
+    def is_full(self, place: Place) -> bool:
+        """No more requests of it may wait for servers. Of looks, those that do are still held."""
+        looks = [held for held in place.held if held.what == "look"]
+        return len(place.life.of("in_flight")) + len(looks) >= CALLS
+
     def questions(self) -> list[tuple[Place, Question]]:
         return [(place, q) for place in self.places for q in place.life.questions]
 
