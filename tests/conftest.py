@@ -8,6 +8,7 @@ to be empty at the end; by then every child process has to be gone, and waited f
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -73,6 +74,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    # What prints where a test hangs reads the frames of a thread that runs meanwhile, and now and
+    # then crashes the interpreter by that. Hypothesis may look for the shortest failure for longer
+    # than that waits, and does not hang; a machine that does fails by itself.
+    if any(map(item.get_closest_marker, ("races", "hypothesis"))):
+        faulthandler.cancel_dump_traceback_later()
     with every_run_watched(excused=item.get_closest_marker("stalls") is not None):
         yield
 
