@@ -155,6 +155,9 @@ def check(exchange: Exchange, ids: list[Any]) -> None:
         for event in exchange.events:
             if event.data:
                 check_message(strict(event.data), ids)
+    elif exchange.headers.get("content-type", "").startswith("text/html"):
+        assert exchange.scope["path"] == "/"  # the first page, which shows no payloads of anybody
+        assert b"secret" not in exchange.body
     elif exchange.is_complete and exchange.body:
         said = strict(bytes(exchange.body))
         assert exchange.headers["content-type"] == "application/json"

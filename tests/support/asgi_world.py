@@ -5,7 +5,7 @@ Such a request is one of ``test/speak``, a method that exists only here; see :cl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
@@ -24,13 +24,8 @@ from emceepee_trio.config import Config
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.front.http import McpEndpoint
 from emceepee_trio.front.mcp import mcp_server
-from emceepee_trio.session import results
 from emceepee_trio.session.manager import SessionManager, open_sessions
-from emceepee_trio.session.questions import answers
-from emceepee_trio.tools.common import search
-from emceepee_trio.tools.results import preview, reading
 from emceepee_trio.tracing import Tracing
-from emceepee_trio.waits import disk, matching
 from emceepee_trio.waits.slot import Slot
 
 GUARD = 7200.0
@@ -105,11 +100,12 @@ async def open_world(
 def threads_hold_the_clock() -> Generator[None]:
     """A clock that jumps does so when no task has anything to do; what a thread does it cannot see.
 
-    So while a pattern is matched in one, also for somebody who is cancelled meanwhile, or a disk is
-    waited for, a task beside it has something to do.
+    So while one works, also for somebody who is cancelled meanwhile, a task beside it has something
+    to do.
     """
+    in_thread = trio.to_thread.run_sync
 
-    async def held(in_thread: Callable[..., Awaitable[Any]], work: Callable[[], Any]) -> Any:
+    async def held(work: Callable[..., Any], *args: Any, **options: Any) -> Any:
         done = False
 
         async def busy() -> None:
@@ -119,7 +115,7 @@ def threads_hold_the_clock() -> Generator[None]:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(busy)
-            found = await outcome.acapture(in_thread, work)
+            found = await outcome.acapture(partial(in_thread, work, *args, **options))
             done = True
         return found.unwrap()
 
@@ -131,10 +127,7 @@ def threads_hold_the_clock() -> Generator[None]:
         # Asked for with every status: the ticks that a thread takes would decide the order of
         # tasks from then on, and no order could be had again.
         patch.setattr(footprint, "on_disk", at_once)
-        for user in (search, answers):
-            patch.setattr(user, "in_thread", partial(held, matching.in_thread))
-        for user in (results, preview, reading):
-            patch.setattr(user, "on_disk", partial(held, disk.on_disk))
+        patch.setattr(trio.to_thread, "run_sync", held)
         yield
 
 
