@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model.json.weight import cut
+from ..model.wire import loads
 
 SAID = 4000
 """Characters of what a failed tool says, that its exception has."""
@@ -31,6 +32,14 @@ def data(result: Mapping[str, Any]) -> dict[str, Any]:
     if not content:
         return {"value": None}
     return {"value": [_opened(block) for block in content]}
+
+
+def part(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What `read_result` has read, beside what it says of that: where it is from, what is next."""
+    block, about = result["content"]
+    shown = _opened(block)
+    read = {key: shown[key] for key in ("text", "blob") if key in shown}
+    return {"value": read | loads(about["text"])}
 
 
 def complaint(result: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from .. import logs
-from ..codemode.data import complaint, data
+from ..codemode.data import complaint, data, part
 from ..codemode.run import Done, Failed, Raised, Script
 from ..config import OUR_NAME
 from ..config.bounds import (
@@ -235,7 +235,7 @@ class _Calls:
             raise Raised(f"{error.code}: {error.message}") from None
         if reply.result.get("isError"):
             raise Raised(complaint(reply.result))
-        return data(reply.result)
+        return part(reply.result) if ours is read_result else data(reply.result)
 
 
 def _progress(script: Script) -> dict[str, Any]:

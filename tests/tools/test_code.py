@@ -294,6 +294,50 @@ seen
 """
 
 
+LONG = """
+prompt = await get_prompt("raw", "greet", {"who": "Ada"})
+lines = await read_result("ID", lines=[2, 3])
+found = await read_result(id="ID", grep="row 4999", around=0)
+rows, following = 0, {"lines": [1, 5000]}
+while following:
+    said = await read_result("ID", **following)
+    rows, following = rows + said["text"].count("row"), said.get("next")
+[prompt["messages"][0]["content"]["text"], lines["text"], lines["of"], found["text"], rows]
+"""
+
+
+async def test_a_script_gets_prompts_and_reads_what_was_too_long(connect: Open) -> None:
+    async with connect({"raw": raw()}) as emceepee:
+        text = "\n".join(f"row {n}" for n in range(1, 5001))
+        answer = await emceepee.execute("raw", "echo", {"text": text})
+        result = json.loads(answer.content[0]["text"])["result"]
+        said = await script(emceepee, LONG.replace("ID", result))
+        assert said["result"] == ["Greet Ada.", "row 2\nrow 3\n", 5000, "4999:row 4999", 5000]
+
+
+AT_ONCE = """
+async def one(n):
+    try:
+        return await servers.raw.echo(text=f"{n}!")
+    except ToolError as error:
+        return str(error)
+await asyncio.gather(*[one(n) for n in range(9)])
+"""
+
+
+async def test_calls_that_are_gathered_count_in_the_limit_of_the_session(
+    connect: Open, journal: Journal
+) -> None:
+    async with connect({"raw": raw(*journal.flags)}, limits={"calls": 3}) as emceepee:
+        await emceepee.connected("raw")
+        said = (await script(emceepee, AT_ONCE))["result"]
+        # It is one of them itself, so that two are under way at once.
+        refused = [each for each in said if each.startswith("TOOL_ERR_LIMIT")]
+        assert len(journal.of("tools/call")) == len(said) - len(refused)
+        assert "limits.calls" in refused[0]
+        assert said[:2] == ["0!", "1!"]
+
+
 @pytest.mark.parametrize("gathered", [1, 20])
 async def test_gathered_calls_are_under_way_at_once(
     connect: Open, journal: Journal, tmp_path: Path, gathered: int

@@ -124,6 +124,9 @@ async def test_the_second_session_is_told_what_there_is_and_starts_nothing(
             assert all(e.pop("as_of") for e in known)
             assert (await first.says(tool, server="raw"))[kind] == known
         assert (await second.says("list_tools", query="echo"))["tools"][0]["as_of"]
+        found = await second.says("codemode_search", query="echo", kinds=["tools"])
+        assert found["found"][0].startswith("raw.echo(")
+        assert "errors" not in found
         assert await second.status() == "idle"
         assert started(journal) == 1
 

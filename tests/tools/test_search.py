@@ -45,6 +45,30 @@ async def test_what_is_meant_is_found_with_how_it_is_called(connect: Open) -> No
         assert line.startswith("demo.add(")
 
 
+FEW, MOST, LINES, BEST = 5, 8, 20, 3
+
+
+async def test_the_answer_is_wide_and_thin(connect: Open) -> None:
+    """Lines of the best, schemas that are small, and the names of whatever else the best have."""
+    servers = {f"s{n}": demo() for n in range(FEW)}
+    async with connect(servers) as emceepee:
+        query = "add two numbers"
+        said = await finds(emceepee, query)
+        assert len(said["found"]) == LINES
+        assert [line.partition("(")[0] for line in said["found"][:FEW]] == [
+            f"s{n}.add" for n in range(FEW)
+        ]
+        assert 0 < len(said["schemas"]) <= FEW
+        for server in list(servers)[:BEST]:
+            listed = (await emceepee.says("list_tools", server=server))["tools"][0]["tools"]
+            lines = [line.partition("(")[0] for line in said["found"]]
+            named = {line.removeprefix(f"{server}.") for line in lines if line.startswith(server)}
+            assert named | {*said["more"][server].split()} == {tool["name"] for tool in listed}
+        more = await finds(emceepee, query, schemas=MOST)
+        assert list(more["schemas"]) == [f"s{n}.add" for n in range(FEW)]
+        assert "schemas" not in await finds(emceepee, query, schemas=0)
+
+
 async def test_every_kind_is_found(connect: Open) -> None:
     async with connect({"raw": raw(), "demo": demo() | {"description": "cephalopods"}}) as emceepee:
         for kind, lists, key in (

@@ -20,6 +20,11 @@ from served import serve
 
 LOADED, HINT = "anthropic/alwaysLoad", "anthropic/searchHint"
 SIZES = {"tools": 15_000, "core": 5_000, "code": 3_500}
+LOOP = ("await_activity", "get_task_result", "respond_to_elicitation", "respond_to_sampling")
+FEW = {
+    "core": {"list_servers", "search", "execute_tool", "read_result", *LOOP},
+    "code": {"codemode_search", "codemode_execute", *LOOP},
+}
 CUT = 2048
 """Clients cut longer descriptions and instructions."""
 
@@ -37,6 +42,12 @@ def test_a_view_costs_no_more_than_it_may(view: str) -> None:
     listed = json.dumps({"tools": shown(view)}, separators=(",", ":"), ensure_ascii=False)
     assert len(listed.encode()) <= SIZES[view]
     assert all(len(tool["description"].encode()) < CUT for tool in shown(view))
+
+
+def test_each_view_has_what_its_loop_needs_and_no_more() -> None:
+    for view, names in FEW.items():
+        assert sorted(tool["name"] for tool in shown(view)) == sorted(names)
+    assert {*FEW} | {"tools"} == {*VIEWS}
 
 
 def test_what_the_loop_needs_is_there_from_the_start() -> None:
