@@ -82,6 +82,20 @@ async def test_a_call_is_one_of_execute_tool(era: Era) -> None:
         assert "has no tool 'never_there'" in waits["content"][0]["text"]
 
 
+async def test_a_long_result_is_kept_and_its_link_is_read(era: Era) -> None:
+    async with natively(era, {"raw": raw()}) as native:
+        text = "a line\n" * 5000
+        shown, link = (await native.call("raw__echo", text=text))["content"][:2]
+        preview = json.loads(shown["text"])
+        assert preview["lines"] == 5000
+        # Whoever is on another machine has no use for the name of a file.
+        assert "file" not in preview
+        (whole,) = (await native.ask("resources/read", uri=link["uri"]))["contents"]
+        assert (whole["text"], whole["uri"]) == (text, link["uri"])
+        part = await native.call("read_result", id=preview["result"], lines=[5000, 5000])
+        assert part["content"][0]["text"] == "a line\n"
+
+
 async def test_a_slow_call_becomes_a_task(era: Era, tmp_path: Path) -> None:
     limits = {"execute_timeout_ms": 50}
     async with natively(era, {"raw": raw()}, limits=limits) as native:
@@ -177,8 +191,10 @@ async def test_a_lost_server_keeps_its_tools_and_a_call_says_when_it_comes_back(
     async with natively("handshake", {"raw": {**raw(), "restart": slow}}) as native:
         before = await native.tools()
         lost = await native.call("raw__exit")
-        assert "raw" in lost["content"][0]["text"]
+        assert "await_activity tells when the server is back" in lost["content"][0]["text"]
         assert await native.tools() == before
+        # Whoever calls one of them does not wait for that.
+        assert "isError" not in await native.call("raw__echo", text="back")
 
 
 async def test_pages_of_what_is_long() -> None:

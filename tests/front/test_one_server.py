@@ -163,6 +163,21 @@ async def test_errors_are_those_of_the_server(era: str) -> None:
         assert unknown["error"]["code"] == -32601
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_is_long_is_whole(era: str) -> None:
+    """Also where previews are asked for: its client has no tool to read the rest."""
+    entry = {"command": "bad", "results": {"inline_bytes": 2048}}
+    async with opened(era, servers={"bad": entry}) as direct:
+        text = "a line\n" * 50_000
+        said = {"content": [{"type": "text", "text": text}], "structuredContent": {"said": text}}
+        direct.play.instead["tools/call"] = [result(**said)]
+        answer = await direct.ask("tools/call", name="x", arguments={})
+        assert {key: answer[key] for key in said} == said
+        contents = [{"uri": "demo://x", "text": text}]
+        direct.play.instead["resources/read"] = [result(contents=contents)]
+        assert (await direct.ask("resources/read", uri="demo://x"))["contents"] == contents
+
+
 async def test_what_a_call_says_comes_before_its_answer_and_in_order() -> None:
     async with opened("handshake") as direct:
         told = {"progressToken": TOKEN.decode().strip('"')}
