@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
@@ -39,10 +39,11 @@ class Tasking:
     client: Client
     play: Play
     can: Json = attrs.field(factory=lambda: dict(ABLE))
+    query: str = ""
 
     def open(self, method: str, /, **params: Any) -> Exchange:
         meta = {f"{META}clientCapabilities": self.can}
-        return self.client.modern(method, meta=meta, **params)
+        return self.client.modern(method, meta=meta, query=self.query, **params)
 
     async def ask(self, method: str, /, **params: Any) -> Json:
         answer = await self.open(method, **params).answer()
@@ -83,8 +84,8 @@ async def tasking(
     with scripted(Play(era=of)) as play:
         async with open_world(config) as world:
             client = world.client()
-            client.path = path
-            yield Tasking(world, client, play)
+            client.path, _, query = path.partition("?")
+            yield Tasking(world, client, play, query=query)
 
 
 async def test_a_promoted_call_is_a_task_of_the_protocol() -> None:
@@ -209,14 +210,62 @@ async def test_a_failed_task_has_the_error_that_its_server_answered() -> None:
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp?view=native", "/servers/bad/mcp"])
 async def test_only_the_modern_era_has_it(path: str) -> None:
-    path, _, query = path.partition("?")
     async with tasking(path) as tasking_:
-        meta: Json = {f"{META}clientCapabilities": {}}
-        discovered = tasking_.client.modern("server/discover", query=query, meta=meta)
-        can = (await discovered.answer())["result"]["capabilities"]
+        tasking_.can = {}
+        can = (await tasking_.ask("server/discover"))["capabilities"]
         assert can["extensions"] == {EXTENSION: {}}
-        hello = (await (await tasking_.client.initialize(query=query)).answer())["result"]
+        client = tasking_.client
+        client.capabilities = ABLE
+        hello = (await (await client.initialize(query=tasking_.query)).answer())["result"]
         assert EXTENSION not in hello["capabilities"].get("extensions", {})
+        # Also to who says that it knows them there.
+        assert (await client.request("tasks/get", taskId="x").answer())["error"]["code"] == -32601
+        if not path.startswith("/servers"):
+            slow = {"server": "bad", "tool": "never", "timeout_ms": 0}
+            said = (await client.tool("execute_tool", **slow).answer())["result"]
+            assert "Promoted to task" in said["content"][0]["text"]
+            assert "taskId" not in said
+
+
+async def test_natively_a_call_becomes_one_as_well() -> None:
+    settings = {"limits": {"execute_timeout_ms": 1}}
+    async with tasking("/mcp?view=native", **settings) as tasking_:
+        task = await tasking_.call("bad__never")
+        assert (task["resultType"], task["status"]) == ("task", "working")
+        assert (await tasking_.get(task))["status"] == "working"
+        tasking_.play.at_last = {"result": {"content": [], "isError": False, "x": 1}}
+        await tasking_.ask("tools/call", name="bad__echo", arguments={})
+        told = await tasking_.ended(task)
+        assert (told["status"], told["result"]["x"]) == ("completed", 1)
+
+
+async def test_a_task_is_of_its_principal_alone() -> None:
+    async with tasking() as tasking_:
+        task = (await tasking_.execute("never", timeout_ms=0))["taskId"]
+        other = Tasking(tasking_.world, tasking_.world.client("bob"), tasking_.play)
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            status, error = await other.open(method, taskId=task, inputResponses={}).error()
+            assert (status, error["code"]) == (400, -32602), method
+        stream = other.open("subscriptions/listen", notifications={"taskIds": [task]})
+        assert (await stream.message(0))["params"]["notifications"] == {}
+        stream.drop()
+        assert (await tasking_.get({"taskId": task}))["status"] == "working"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/servers/bad/mcp"])
+async def test_one_whose_time_is_over_has_failed(path: str, autojump_clock: MockClock) -> None:
+    """There is no word for it."""
+    limits = {"execute_timeout_ms": 1, "task_ttl_ms": 5000}
+    async with tasking(path, limits=limits) as tasking_:
+        if path == "/mcp":
+            task = await tasking_.execute("never", timeout_ms=0)
+        else:
+            task = await tasking_.call("never")
+        told = await tasking_.ended(task)
+        assert told["status"] == "failed"
+        assert "result" not in told
+        assert "expired" in told["error"]["message"]
+        assert told["error"]["message"] == told["statusMessage"]
 
 
 async def test_a_stream_tells_of_a_task_what_is_new_alone() -> None:
