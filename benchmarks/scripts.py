@@ -4,10 +4,10 @@ One `emceepee serve`, two principals: the one runs scripts in as many sessions a
 each of which tries another way out or takes what it can get; the other sends `ping` at a fixed
 rate, over a connection of its own. Reported are the median of a ping while nobody runs anything,
 while scripts run that do nothing (processes of their own, which want processors too), and while
-these try; the share of the last two; the same of another daemon, which nobody gives a script, so
-that one sees what all wait for processors; how many were run; and how long one script takes that
-does nothing, which is what a process started beforehand could spare it, next to a Python that does
-nothing.
+these try; how many times the first that is; the same of another daemon, which nobody gives a
+script, and how many times that, so that one sees what all wait for processors; how many were run;
+and how long one script takes that does nothing, which is what a process started beforehand could
+spare it, next to a Python that does nothing.
 """
 
 from __future__ import annotations
@@ -125,12 +125,13 @@ def main() -> None:
         )
         with Pings(port) as idle:
             time.sleep(2)
-        heads = f"{'ping ms':>10}{'times idle':>12}{'beside ms':>11}{'scripts':>10}{'seconds':>10}"
+        heads = f"{'ping ms':>10}{'times idle':>12}{'beside ms':>11}{'times that':>12}"
+        heads += f"{'scripts':>10}{'seconds':>10}"
         print(f"{'':24}{heads}")
         print(f"{'nobody':24}{idle.p50 * 1e3:10.2f}{1:12.2f}")
         for name, codes in (("they do nothing", HARMLESS), ("they try to get out", WAYS_OUT)):
             p50, beside, took = during(port, other, codes, given.scripts, given.at_once)
-            shown = f"{p50:10.2f}{p50 / (idle.p50 * 1e3):12.2f}{beside:11.2f}"
+            shown = f"{p50:10.2f}{p50 / (idle.p50 * 1e3):12.2f}{beside:11.2f}{p50 / beside:12.2f}"
             print(f"{name:24}{shown}{given.scripts:10}{took:10.1f}", flush=True)
     return None
 
