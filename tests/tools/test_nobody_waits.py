@@ -1,4 +1,4 @@
-"""What is much for one client keeps no other waiting, by the time that the processor spends on it."""
+"""What is much for one client keeps no other waiting, by the time that a processor spends on it."""
 
 from __future__ import annotations
 
