@@ -228,8 +228,7 @@ async def test_only_the_modern_era_has_it(path: str) -> None:
 
 
 async def test_natively_a_call_becomes_one_as_well() -> None:
-    settings = {"limits": {"execute_timeout_ms": 1}}
-    async with tasking("/mcp?view=native", **settings) as tasking_:
+    async with tasking("/mcp?view=native", limits={"execute_timeout_ms": 1}) as tasking_:
         task = await tasking_.call("bad__never")
         assert (task["resultType"], task["status"]) == ("task", "working")
         assert (await tasking_.get(task))["status"] == "working"

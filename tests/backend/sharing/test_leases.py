@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from connected import server
-from emceepee_trio.config import Config
+from emceepee_trio.config import Config, Limits
 from emceepee_trio.errors import ServerDisconnected
 from emceepee_trio.model.states import BackendState
 from sharers import Sharer, at_url, open_sharers, shared
@@ -178,6 +178,21 @@ async def test_a_burst_of_one_session_does_not_keep_another_waiting(
         world.answer("two", "")
         await wait_all_tasks_blocked()
         assert two.got == {"two": ""}
+
+
+async def test_each_session_has_as_many_calls_under_way_as_ever(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_sharers(shared(), limits=Limits(calls=2)) as world:
+        one, two = await world.connected("one", "two")
+        for number in range(3):
+            one.begin(f"one {number}")
+            two.begin(f"two {number}")
+            await wait_all_tasks_blocked()
+        for each, name in ((one, "one"), (two, "two")):
+            assert each.got.keys() == {f"{name} 2"}
+            assert "limits.calls" in str(each.got[f"{name} 2"])
+        assert sorted(world.peer.began) == ["one 0", "one 1", "two 0", "two 1"]
 
 
 async def test_a_program_that_nobody_uses_is_stopped_for_all(autojump_clock: MockClock) -> None:

@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.backend.connections.callbacks import LogLine
+from emceepee_trio.model.states import BackendState
 from emceepee_trio.web.logged import newest_logs
 from sharers import Sharer, at_url, open_sharers, shared
 
@@ -219,6 +220,23 @@ async def test_a_loss_is_told_to_each_with_what_it_alone_lost(
                 *("server_disconnected", "server_reconnected"),
             ]
         assert lost == {"one": (2, 1), "two": (1, 0)}
+
+
+async def test_one_that_is_silent_is_told_to_all_and_that_it_is_well_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_sharers(shared()) as world:
+        one, two = await world.connected("one", "two")
+        bobs = await world.come("bobs", "bob")
+        await bobs.lease.connection()
+        world.peer.is_well = False
+        await trio.sleep(120)
+        world.peer.is_well = True
+        await trio.sleep(120)
+        for each in (one, two):
+            assert each.told == ["server_health_degraded", "server_health_restored"]
+            assert each.lease.state is BackendState.CONNECTED
+        assert bobs.told == []
 
 
 async def test_who_reconnects_tells_the_others(autojump_clock: MockClock) -> None:
