@@ -2,8 +2,8 @@
 
 ``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
 ``roots`` the folders that servers are told to keep to; ``files`` reads them, ``dialects`` knows
-other programs' files, ``ourselves`` what in them is us; ``schema`` tells editors of it, and
-``entries`` are servers as people see and edit them.
+other programs' files, ``ourselves`` what in them is us; ``schema`` tells editors of it,
+``entries`` are servers as people edit them, and ``seen`` what of them is shown at all.
 """
 
 from __future__ import annotations

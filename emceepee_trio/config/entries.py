@@ -1,13 +1,11 @@
 """The entry of a server as people see and edit it. Pure.
 
-Secrets are not in what is shown: ``***`` stands for each, and for a variable its name; what is
-written beside one may be a secret as well. What comes back as it was shown is what it was. But a
-header that was kept for one host is not for another.
+Secrets are not in what is shown, as `seen` has it. What comes back as it was shown is what it was.
+But a header that was kept for one host is not for another.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,8 +14,9 @@ from urllib.parse import urlsplit
 import attrs
 
 from ..model.json.problems import Expanded, Problem, join
-from ..model.text.redact import HIDDEN, LONGEST, redact_url, redact_words
+from ..model.text.redact import HIDDEN, LONGEST
 from .files import ConfigError
+from .seen import seen, seen_url, seen_words
 from .server import Server
 from .settings import Defaults
 
@@ -53,80 +52,27 @@ def shown(server: Server) -> Entry:
     entry = entry_of(server)
     del entry["name"]
     if server.url is not None:
-        entry["url"] = _url(server.url)
+        entry["url"] = _whole(server.url, seen_url(server.url, of_somebody=f"{HIDDEN}@"))
     if server.command is not None:
         entry |= _command(_words(server))
     for key in ("env", "headers"):
         if key in entry:
-            entry[key] = {name: _seen(value, HIDDEN, HIDDEN) for name, value in entry[key].items()}
+            entry[key] = {name: seen(value, HIDDEN, HIDDEN) for name, value in entry[key].items()}
     return entry
-
-
-def _command(words: Sequence[str]) -> Entry:
-    return {"command": words[0], "args": list(words[1:])}
 
 
 def _words(server: Server) -> list[str]:
     words = (server.command or "", *server.args)
-    redacted = list(redact_words(words))
-    # A word that is hidden for the one before it stays so, whatever either was made of.
-    written = [
-        HIDDEN if word == HIDDEN else _plain(each)
-        for word, each in zip(redacted, redact_words(map(_written, words)), strict=True)
-    ]
-    return [_seen(*each) for each in zip(words, redacted, written, strict=True)]
+    return list(map(_whole, words, seen_words(words)))
 
 
-_REFERENCE = r"(?<!\$)\$\{(?:env:)?[a-z_]\w*"
-_DEFAULT = re.compile(rf"({_REFERENCE}:-)[^}}]+", re.ASCII | re.IGNORECASE)
-_HARMLESS = re.compile(
-    r"(?:--?[a-z][a-z-]*=)?(?:authorization:\s*)?(?:(?:bearer|basic|token)\s+)?"
-    rf"(?:{_REFERENCE}(?::-(?:\*\*\*)?)?\}}[\s:/@.,-]*)+",
-    re.ASCII | re.IGNORECASE,
-)
-"""Variables, and what is no secret beside them."""
-_PORT = re.compile(r"(://[^/?#\s]*):(?=\$\{[^}]*\}(?:[/?#]|\Z))")
-_COLON = "\ue000"
-"""In place of one that would begin a port, which cannot be a variable to who reads a URL."""
+def _whole(value: str, said: str) -> str:
+    """What is shown in part only could not come back."""
+    return said if isinstance(value, Expanded) or len(value) <= LONGEST else HIDDEN
 
 
-def _seen(value: str, redacted: str, written: str) -> str:
-    """*redacted*, if it was not made of variables, and else *written*, which is so as well."""
-    if not isinstance(value, Expanded):
-        return HIDDEN if len(value) > LONGEST else redacted
-    if len(value.written) > LONGEST:
-        return HIDDEN
-    said = _plain(_written(value))
-    return said if _HARMLESS.fullmatch(said) else written
-
-
-def _written(value: str) -> str:
-    """Without the defaults of variables, for what redacts it."""
-    if not isinstance(value, Expanded):
-        return value
-    said = _DEFAULT.sub(rf"\1{HIDDEN}", value.written)
-    said = re.sub(r"\$\{[^}]*", lambda found: found[0].replace(":", _COLON), said)
-    return _PORT.sub(rf"\1{_COLON}", said)
-
-
-def _plain(said: str) -> str:
-    return said.replace(_COLON, ":")
-
-
-def _url(url: str) -> str:
-    redacted, written = _nobodys(url), _nobodys(_written(url))
-    if redacted.startswith(_OF_SOMEBODY) and not written.startswith(_OF_SOMEBODY):
-        written = HIDDEN  # a variable has the end of the user in it, what is before it is shown
-    return _seen(url, redacted, _plain(written))
-
-
-_OF_SOMEBODY = tuple(f"{scheme}://{HIDDEN}@" for scheme in ("http", "https"))
-
-
-def _nobodys(url: str) -> str:
-    shown = redact_url(url)
-    is_of_somebody = shown != HIDDEN and "@" in urlsplit(url).netloc
-    return shown.replace("://", f"://{HIDDEN}@", 1) if is_of_somebody else shown
+def _command(words: Sequence[str]) -> Entry:
+    return {"command": words[0], "args": list(words[1:])}
 
 
 def edited(server: Server, said: Mapping[str, Any]) -> Entry:

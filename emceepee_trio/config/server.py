@@ -17,7 +17,6 @@ from ..model.allowed import is_glob
 from ..model.inherited import More, is_ours, together
 from ..model.json.fields import Bounds, Doc, Most, Pattern, Secret, frozen
 from ..model.json.problems import Expanded, Problem, join, show
-from ..model.text.redact import redact_command, redact_url
 from .bounds import (
     DAY,
     HOUR,
@@ -37,6 +36,7 @@ from .bounds import (
     SECOND,
 )
 from .roots import Roots, roots_problems
+from .seen import seen_command, seen_url
 
 OUR_NAME = "emceepee"
 """Taken: the events and resources of ours appear under it."""
@@ -271,8 +271,8 @@ class Server:
     def target(self) -> str:
         """What it connects to, fit to be shown."""
         if self.url is not None:
-            return redact_url(self.url)
-        return redact_command((self.command or "", *self.args))
+            return seen_url(self.url)
+        return seen_command((self.command or "", *self.args))
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong between the fields. Whoever adds a server pays for its length once only."""

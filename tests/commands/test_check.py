@@ -101,6 +101,20 @@ def test_an_argument_that_is_a_token_is_not_shown(tmp_path: Path) -> None:
     assert "ghp_***" in told.stdout
 
 
+def test_what_a_variable_stands_for_is_not_shown_wherever_it_stands(tmp_path: Path) -> None:
+    """Many services have a secret in the path of their URL."""
+    servers: dict[str, Any] = {
+        "web": {"url": "http://127.0.0.1:1/s/${PART}/mcp"},
+        "files": {"command": "sh", "args": ["--exit", "${PART}/x"], **NO_RESTART, "disabled": True},
+    }
+    config = write_config(tmp_path, servers)
+    told = run("check", config, "--connect", PART="hush")
+    assert told.returncode == 1
+    assert "hush" not in told.stdout + told.stderr
+    assert "  files: stdio sh --exit ${PART}/x (disabled)" in told.stdout
+    assert "cannot reach http://127.0.0.1:1/s/${PART}/mcp" in told.stdout
+
+
 def test_a_command_that_is_not_there_is_warned_of(tmp_path: Path) -> None:
     """Where a server would look for it: on the PATH of its entry, if that has one."""
     servers: dict[str, Any] = {
@@ -148,7 +162,7 @@ def test_variables_come_from_the_environment(tmp_path: Path) -> None:
     assert two == "  two: stdio sh"
     told = run("check", config, PROGRAM="found")
     assert told.returncode == 0
-    assert "found" in told.stdout
+    assert told.stdout.splitlines()[1:] == ["  one: stdio ${env:PROGRAM}", "  two: stdio sh"]
 
 
 def test_every_dialect_is_taken(tmp_path: Path) -> None:

@@ -86,14 +86,18 @@ def expanded(entry: dict[str, Any], **environ: str) -> Server:
         ("${NONE:-https://h.example/hush}", "${NONE:-***}"),
         ("https://${HOST}:${PORT}/mcp", "https://${HOST}:${PORT}/mcp"),
         ("${BASE}/mcp", "${BASE}/mcp"),
+        ("https://h.example/s/${PART}/mcp", "https://h.example/s/${PART}/mcp"),
+        ("https://h.example/s/hush0123456789ab/${PART}", "https://h.example/s/***/${PART}"),
     ],
 )
 def test_of_a_url_with_variables_no_more_is_shown_than_of_another(url: str, seen: str) -> None:
     base = "https://h.example"
-    server = expanded({"url": url}, HOST="h.example", PORT="1", AT="1@", BASE=base)
+    server = expanded({"url": url}, HOST="h.example", PORT="1", AT="1@", BASE=base, PART="hush")
     entry = shown(server)
     assert entry == {"url": seen}
     assert made(server, entry) == server
+    # Where it is only looked at, nobody has to see that it is somebody's.
+    assert server.target == seen.replace(f"{HIDDEN}@", "")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +122,9 @@ def test_of_words_with_variables_no_more_is_shown_than_of_others(
     server = expanded({"command": "run", "args": words}, PREFIX="p", OPTION="--key", TOKEN="t")
     assert shown(server)["args"] == seen
     assert made(server, shown(server)) == server
+    assert server.target == " ".join(
+        word if " " not in word or HIDDEN in word else f"'{word}'" for word in ["run", *seen]
+    )
 
 
 @pytest.mark.parametrize(

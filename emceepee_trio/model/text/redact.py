@@ -1,8 +1,9 @@
 """How URLs, command lines and ids are shown to people, models and logs: without secrets.
 
-Hidden are the user and the query values of URLs, and what follows a word that sounds like a secret:
-``--api-key X``, ``--token=X``, ``API_KEY=X``, ``Authorization: X``; and what looks like a token
-of a well-known service wherever it stands, as ``ghp_…`` does. Rather too much than too little.
+Hidden are the user and the query values of URLs, and parts of their paths that nobody has thought
+up; what follows a word that sounds like a secret: ``--api-key X``, ``--token=X``, ``API_KEY=X``,
+``Authorization: X``; and what looks like a token of a well-known service wherever it stands, as
+``ghp_…`` does. Rather too much than too little.
 
 Whoever adds a server chooses its words, so everything here takes a time in proportion to them: no
 pattern looks twice at the same character. No URL is cut before it is redacted, for half of one
@@ -24,6 +25,9 @@ SHOWN = 8
 LONGEST = 300
 """Characters of a target; the rest is cut."""
 
+_NAMES = re.compile(r"(?:[\w@%+=:,./-]|\$\{[\w:-]*+\})++", re.ASCII)
+"""A word that needs no quotes, but for the names of variables in it."""
+
 _WORD = re.compile("key|token|secret|passw|pwd|credential|auth|header|bearer|cookie", re.IGNORECASE)
 _RUN = re.compile(r"([\w.-]++)(\s*+)(?:([:=])(\s*+))?+")
 """What may be the name of a value, and what stands between the two."""
@@ -38,6 +42,15 @@ _TOKEN = re.compile(
 """What services begin their tokens with, so that they can be found: GitHub, GitLab, OpenAI and
 Anthropic, Stripe, Slack, AWS, Google, JWTs, Hugging Face, npm, PyPI, Notion, Linear, Tavily, ..."""
 
+_RANDOM = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?=[a-z]*+[0-9])(?=[0-9]*+[a-z])[0-9a-z]{16,}+"
+    r"|(?-i:(?=[^0-9]*+[0-9])(?=[^a-z]*+[a-z])(?=[^A-Z]*+[A-Z])[\w.~=-]{20,}+)",
+    re.ASCII | re.IGNORECASE,
+)
+"""A part of a path that lets in whoever knows it, as many services have it: a UUID, letters and
+digits for long, or all kinds of signs for longer. Names and versions are not like that."""
+
 
 def redact_url(url: str) -> str:
     try:
@@ -50,17 +63,28 @@ def redact_url(url: str) -> str:
         return HIDDEN
     host = parts.netloc.rpartition("@")[2]
     named = "&".join(f"{name}={HIDDEN}" if value else HIDDEN for name, value in query)
-    return _cut(urlunsplit((parts.scheme, host, parts.path, named, "")))
+    path = "/".join(HIDDEN if _RANDOM.fullmatch(each) else each for each in parts.path.split("/"))
+    return _cut(urlunsplit((parts.scheme, host, _TOKEN.sub(rf"\1{HIDDEN}", path), named, "")))
 
 
 def redact_command(words: Iterable[str]) -> str:
+    return command_line(redact_words(words))
+
+
+def command_line(words: Iterable[str]) -> str:
+    """Of words as they are shown; what stands for something else is not quoted."""
     shown, length = [], 0
-    for said in redact_words(words):
-        shown.append(said)
-        length += len(said) + 1
+    for word in words:
+        shown.append(word)
+        length += len(word) + 1
         if length > LONGEST + 1:
             break  # the rest would be cut
-    return _cut(" ".join(word if HIDDEN in word else shlex.quote(word) for word in shown))
+    return _cut(
+        " ".join(
+            word if HIDDEN in word or _NAMES.fullmatch(word) else shlex.quote(word)
+            for word in shown
+        )
+    )
 
 
 def redact_words(words: Iterable[str]) -> Iterator[str]:

@@ -35,6 +35,25 @@ def test_a_url_is_shown_without_user_and_query_values(url: str, shown: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("s/5f0c6d8e-1b2a-4c3d-9e8f-0a1b2c3d4e5f/mcp", "s/***/mcp"),
+        ("mcp/NjQ0Zm-Y0ODIt_YjE5Mw", "mcp/***"),
+        ("mcp/a1b2c3d4e5f6a7b8/sse", "mcp/***/sse"),
+        ("hooks/ghp_16C7e42F292c6912E7710c838347Ae178B4a", "hooks/***"),
+        ("t/ghp_16C7e42F/mcp", "t/ghp_***/mcp"),
+        ("api/v1.2.3/servers/my-long-service-name-2025/mcp", None),
+        ("api/2025-11-25/modelcontextprotocol/mcp", None),
+        ("projects/12345678901234567890/locations/europe-west1", None),
+    ],
+)
+def test_a_part_of_a_path_that_nobody_has_thought_up_is_hidden(
+    path: str, shown: str | None
+) -> None:
+    assert redact_url(f"https://h/{path}") == f"https://h/{shown or path}"
+
+
+@pytest.mark.parametrize(
     ("words", "shown"),
     [
         (["npx", "-y", "a b"], "npx -y 'a b'"),
