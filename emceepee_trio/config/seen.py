@@ -7,7 +7,7 @@ what is written beside one, and what it has in its place by default.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from ..model.json.problems import Expanded

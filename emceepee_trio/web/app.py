@@ -17,10 +17,12 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from ..errors import internal
+from ..model.json.spelling import spell
 from ..model.wire import dumps
 from ..serving.asgi import Message, Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
 from ..waits.firewall import Firewall
+from ..waits.slices import in_slices
 from . import reloading
 from .costs.programs import programs_of
 from .logged import logs_of
@@ -155,10 +157,12 @@ def pages(
     @app.get("/status")
     async def status() -> Response:
         whose = visit().visitor.whose
-        said = about() | status_of(manager, whose) | {"programs": await programs_of(manager, whose)}
+        said = about() | await in_slices(status_of(manager, whose))
+        said["programs"] = await programs_of(manager, whose)
         if whose is None and reading is not None:
             said["configuration"] = reading.to_json()
-        return _json(200, said)
+        body = await in_slices(spell(said)) + "\n"
+        return Response(body, 200, content_type="application/json")
 
     @app.get("/logs")
     async def logs() -> Response:

@@ -9,18 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import Lacking, Server
+from ..model.json.intake import Steps
 from ..model.text.redact import label
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.servers import describe
 
 
-def status_of(manager: SessionManager, principal: str | None) -> dict[str, Any]:
+def status_of(manager: SessionManager, principal: str | None) -> Steps[dict[str, Any]]:
     """The sessions of one principal, or of all."""
-    return {
-        "servers": [_configured(server) for server in manager.config.servers],
-        "sessions": [_session(session) for session in manager.sessions(principal)],
-    }
+    sessions = []
+    for session in manager.sessions(principal):
+        sessions.append(_session(session))
+        yield
+    servers = [_configured(server) for server in manager.config.servers]
+    return {"servers": servers, "sessions": sessions}
 
 
 def _configured(server: Server) -> dict[str, Any]:

@@ -10,11 +10,14 @@ import attrs
 import trio
 
 from ... import logs
+from ...journal import Reader
+from ...model import facts
 from ...session.manager import SessionManager
 from .programs import Programs, measured, programs
 
 EVERY = 60.0
-"""Seconds between two looks."""
+"""Seconds between two looks, and before the first: a program that starts has not grown yet."""
+CHANGES = (facts.ChildStarted, facts.ChildEnded)
 
 
 @attrs.define(eq=False)
@@ -22,11 +25,17 @@ class Savings:
     _manager: SessionManager
     _told: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
     """How many programs there were when it was told last, by principal and server."""
+    _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def tell(self) -> None:
-        while True:
-            await trio.sleep(EVERY)
-            await self._look()
+        changes = Reader("what sharing would save", lambda _: self._changed.set(), CHANGES)
+        self._changed.set()  # what has started before we listen
+        with self._manager.journal.reading(changes):
+            while True:
+                await self._changed.wait()
+                await trio.sleep(EVERY)
+                self._changed = trio.Event()
+                await self._look()
 
     async def _look(self) -> None:
         every = programs(self._manager, None)

@@ -12,6 +12,7 @@ from emceepee_trio import logs
 from emceepee_trio.backend.children.footprint import Footprint
 from emceepee_trio.config import Server
 from emceepee_trio.web.costs import programs, savings
+from emceepee_trio.web.costs.programs import Programs
 from emceepee_trio.web.costs.savings import EVERY, Savings
 from sharers import open_sharers
 
@@ -86,3 +87,22 @@ async def test_of_others_it_says_on_which_condition(
         (said,) = told
         assert said["keeps_nothing"] is False
         assert str(said["advice"]).startswith("if it keeps nothing")
+
+
+async def test_nobody_looks_while_nothing_starts_or_ends(
+    told: list[dict[str, object]], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+
+    def looked(*_: object) -> list[Programs]:
+        looks.append(trio.current_time())
+        return []
+
+    monkeypatch.setattr(savings, "programs", looked)
+    async with open_sharers(entry()) as world:
+        world.nursery.start_soon(Savings(world.manager).tell)
+        await trio.sleep(1000 * EVERY)
+        assert len(looks) == 1
+        await world.come("one")
+        await trio.sleep(1000 * EVERY)
+        assert len(looks) == 2
