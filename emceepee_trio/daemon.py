@@ -8,8 +8,6 @@ signal must find us listening, or it kills the process without clean-up.
 
 from __future__ import annotations
 
-import gc
-import itertools
 import os
 import signal
 import time
@@ -29,13 +27,14 @@ from .errors import EmceepeeError, internal
 from .front.faces.views import FACES
 from .front.http import McpEndpoint
 from .journal import Reader
-from .model.facts import Fact, SessionEnded
+from .model.facts import SessionEnded, SessionOpened
 from .model.wire import timestamp
 from .serving.binds import Bind, Bound, listening
 from .serving.listen import Drain, serve_http
 from .session.manager import SessionManager, open_sessions
 from .telemetry.export import open_telemetry
 from .waits.firewall import Firewall, begin_lasting
+from .waits.garbage import Garbage
 from .waits.watchdog import slow_steps
 from .web.app import App, pages
 from .web.costs.savings import Savings
@@ -43,21 +42,6 @@ from .web.metrics.scrape import Metrics
 from .web.security import Security
 from .web.token_file import BadToken
 from .web.tokens import Credentials
-
-ENDED = 50
-"""Sessions, after which what they were is looked for. Collections are rare (`settle` of commands),
-and one that has ended holds itself."""
-
-
-def freed_sessions() -> Reader:
-    """Has garbage collected after so many."""
-    ended = itertools.count(1)
-
-    def read(_: Fact) -> None:
-        if next(ended) % ENDED == 0:
-            gc.collect()
-
-    return Reader("garbage of sessions", read, (SessionEnded,))
 
 
 class Insecure(EmceepeeError):
@@ -185,11 +169,23 @@ async def open_daemon(
             metrics = Metrics(manager, slow, endpoint.listening)
             quart = pages(manager, said, is_ready, metrics, reading)
             app = App(_security(settings, sockets), endpoint, quart)
-            with metrics.reading(), manager.journal.reading(freed_sessions()):
+            garbage = Garbage()
+            sessions = Reader("garbage of sessions", _told(garbage), (SessionOpened, SessionEnded))
+            with metrics.reading(), manager.journal.reading(sessions):
                 async with trio.open_nursery() as beside:
                     begin_lasting(beside, "savings_crashed", Savings(manager).tell)
+                    begin_lasting(beside, "garbage_crashed", garbage.collect)
                     yield Daemon(manager, endpoint, app, sockets)
                     beside.cancel_scope.cancel("stopped")
+
+
+def _told(garbage: Garbage) -> Callable[[SessionOpened | SessionEnded], None]:
+    """Collections are rare (`settle` of commands), and a session that has ended holds itself."""
+
+    def read(fact: SessionOpened | SessionEnded) -> None:
+        (garbage.begun if isinstance(fact, SessionOpened) else garbage.ended)()
+
+    return read
 
 
 async def run(

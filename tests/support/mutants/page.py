@@ -213,10 +213,31 @@ PAGE = (
     ),
     mutant(
         "what is written beside a variable is shown",
-        "config/entries.py",
+        "config/seen.py",
         "return said if _HARMLESS.fullmatch(said) else written",
         "return said",
         ENTRIES + "test_what_is_written_beside_a_variable_is_as_hidden_as_without_one",
+    ),
+    mutant(
+        "what a variable stands for is shown in the path of a URL",
+        "config/seen.py",
+        "    return seen(url, redacted, _plain(written)",
+        "    return redacted or seen(url, redacted, _plain(written)",
+        ENTRIES + "test_of_a_url_with_variables_no_more_is_shown_than_of_another",
+    ),
+    mutant(
+        "a secret is shown in the path of a URL",
+        "model/text/redact.py",
+        "HIDDEN if _RANDOM.fullmatch(each) else each",
+        "HIDDEN if _RANDOM.fullmatch(each[:1]) else each",
+        "model/text/test_redact.py::test_a_part_of_a_path_that_nobody_has_thought_up_is_hidden",
+    ),
+    mutant(
+        "a bug in what is made of new settings ends the daemon",
+        "daemon.py",
+        "expected=(ConfigError, BadToken), fields",
+        "expected=(Exception,), fields",
+        "test_daemon.py::test_a_bug_in_what_is_made_of_settings_ends_no_daemon",
     ),
     mutant(
         "the text of an error is shown where payloads are not",

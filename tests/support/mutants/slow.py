@@ -54,4 +54,25 @@ SLOW = (
         "if known is not None or",
         "backend/http/test_cookies.py::test_no_more_than_some_are_kept_and_the_first_can_still_be_replaced",
     ),
+    mutant(
+        "garbage is looked for as often however many sessions live",
+        "waits/garbage.py",
+        "max(LEAST, self._living // SHARE)",
+        "LEAST",
+        "waits/test_garbage.py::test_a_look_comes_for_a_share_of_those_that_live",
+    ),
+    mutant(
+        "garbage is looked for before what has ended is gone",
+        "waits/garbage.py",
+        "await trio.sleep(UNWINDS)",
+        "await trio.lowlevel.checkpoint()",
+        "waits/test_garbage.py",
+    ),
+    mutant(
+        "what sharing would save is looked at for ever",
+        "web/costs/savings.py",
+        "await self._changed.wait()",
+        "await trio.lowlevel.checkpoint()",
+        "web/costs/test_savings.py::test_nobody_looks_while_nothing_starts_or_ends",
+    ),
 )
