@@ -19,11 +19,12 @@ Answered: TypeAlias = Callable[[object], object]
 
 @attrs.frozen
 class TracedRequest:
-    """A request as either side of it knows it."""
+    """A request as either side of it knows it, or a notification."""
 
     method: str
     params: Mapping[str, Any]
     id: object
+    """None if it has none, or nobody here knows it."""
     version: str
     """Of the protocol."""
     transport: str
@@ -31,7 +32,7 @@ class TracedRequest:
     session: str | None = None
     """Of its client."""
     server: str | None = None
-    """That is asked; we are, if there is none."""
+    """That is asked, or asks; it is between us and a client, if there is none."""
     url: str | None = None
     """Of that server."""
 
@@ -44,13 +45,17 @@ class Sending(Protocol):
         """What to send in place of its own: they say of which trace it is."""
         ...
 
+    def moved_on(self) -> None:
+        """Progress of it was told."""
+        ...
+
     def answered(self, result: object) -> None:
         """It has come to that."""
         ...
 
 
 class Tracing(Protocol):
-    """Also a reader of facts: which calls there are, and which of them become tasks."""
+    """Also a reader of facts: calls, those of them that become tasks, and questions."""
 
     @property
     def kinds(self) -> Collection[type[Fact]]: ...
@@ -63,6 +68,23 @@ class Tracing(Protocol):
 
     def asking(self, asked: TracedRequest, call: str | None) -> AbstractContextManager[Sending]:
         """Around a request of ours to a server; for that *call*, if it is for one."""
+        ...
+
+    def asked(
+        self, asked: TracedRequest, call: str | None, session: str | None
+    ) -> AbstractContextManager[object]:
+        """Around all that is done to answer a request of a server, which is for that *call*.
+
+        Nobody says which, if that is None: it is one of that *session*'s.
+        """
+        ...
+
+    def saying(self, notice: TracedRequest, call: str | None) -> Mapping[str, Any]:
+        """A server is notified, because of that *call*: what to send in place of its params."""
+        ...
+
+    def heard(self, notice: TracedRequest) -> None:
+        """A client or a server has notified us."""
         ...
 
     def apart(self) -> None:

@@ -130,6 +130,8 @@ class Front:
         """
         if self.backchannel is not None and self.backchannel.observe(message):
             return True
+        if isinstance(message, JSONRPCNotification):
+            self._heard(message)
         if isinstance(message, JSONRPCRequest):
             self._in_flight[coerce_request_id(message.id)] = self._new_entry()
         elif isinstance(message, JSONRPCNotification) and (
@@ -237,6 +239,14 @@ class Front:
             return UNTRACED
         asked = TracedRequest(method, params, request_id, version, self.transport, self.session.id)
         return tracing.answering(asked)
+
+    def _heard(self, message: JSONRPCNotification) -> None:
+        if (tracing := self.session.shared.tracing) is not None:
+            said = message.params or {}
+            notice = TracedRequest(
+                message.method, said, None, self.version, self.transport, self.session.id
+            )
+            tracing.heard(notice)
 
     def at_once(self, message: JSONRPCRequest, version: str) -> str | None:
         """The answer, as it goes out, to what nobody has to think about. Of the handshake era."""

@@ -26,6 +26,7 @@ ERROR = "error.type"
 STATUS = "rpc.response.status_code"
 SERVER = "emceepee.server"
 TASK = "emceepee.task.id"
+QUESTION = "emceepee.question.id"
 
 OTHER = "_OTHER"
 """What is none of the names that there are."""
@@ -36,9 +37,15 @@ METHODS = frozenset(
         *("resources/templates/list", "resources/read", "resources/subscribe"),
         *("resources/unsubscribe", "roots/list", "sampling/createMessage", "elicitation/create"),
         *("tasks/get", "tasks/update", "tasks/result", "tasks/cancel", "tasks/list"),
+        *("notifications/initialized", "notifications/cancelled", "notifications/tasks"),
+        *("notifications/roots/list_changed", "notifications/tools/list_changed"),
+        *("notifications/prompts/list_changed", "notifications/resources/list_changed"),
+        *("notifications/resources/updated", "notifications/elicitation/complete"),
     }
 )
-"""A client may send any other word."""
+"""A peer may send any other word."""
+STREAMED = frozenset({"notifications/progress", "notifications/message"})
+"""Notifications of which there may be thousands."""
 LASTING = frozenset({"subscriptions/listen"})
 """Requests that are answered when their connection ends."""
 NAMED = {"tools/call": TOOL, "prompts/get": PROMPT}
@@ -66,9 +73,10 @@ def common(asked: TracedRequest) -> Attributes:
     """What a span says, and a measure of time as well: nothing of one request alone."""
     said: Attributes = {
         METHOD: method_of(asked),
-        "mcp.protocol.version": shown(asked.version),
         "network.transport": asked.transport,
     }
+    if asked.version:
+        said["mcp.protocol.version"] = shown(asked.version)
     if asked.transport == "tcp":
         said["network.protocol.name"] = "http"
     if asked.method == "tools/call":
@@ -80,10 +88,9 @@ def common(asked: TracedRequest) -> Attributes:
 
 def attributes(asked: TracedRequest) -> Attributes:
     """Of its span."""
-    said = common(asked) | {
-        METHOD: shown(asked.method),
-        "jsonrpc.request.id": shown(str(asked.id)),
-    }
+    said = common(asked) | {METHOD: shown(asked.method)}
+    if asked.id is not None:
+        said["jsonrpc.request.id"] = shown(str(asked.id))
     if (target := target_of(asked)) is not None:
         said[NAMED[asked.method]] = target
     if asked.session is not None:

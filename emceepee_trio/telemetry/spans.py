@@ -1,44 +1,39 @@
 """Traces: a span for each request that we answer, and one for each that we make for it.
 
 A request that a server gets from us says of which span it is (``traceparent`` in its ``_meta``), so
-one trace goes from the client through us to the server. A call may outlive the request that began
-it: as a task, or because its client was lost. Then its spans end with that request, and what
-follows is a trace of its own, which is *linked* to both. Nothing in a trace ends after its root.
+one trace goes from the client through us to the server, and back if that asks something. A call may
+outlive the request that began it: as a task, or because its client was lost. Then its spans end
+with that request, and what follows is a trace of its own, which is *linked* to both. Nothing in a
+trace ends after its root.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from time import monotonic
 from typing import Any
 
 import attrs
-from opentelemetry import propagate, trace
+from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.metrics import Histogram, MeterProvider
-from opentelemetry.trace import (
-    Link,
-    Span,
-    SpanContext,
-    SpanKind,
-    StatusCode,
-    Tracer,
-    TracerProvider,
-)
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Tracer, TracerProvider
 
 from ..model import facts
 from ..model.facts import Fact
 from ..model.states import TaskState
 from ..tracing import Answered, TracedRequest
+from . import under_way
 from .conventions import (
     ERROR,
     LASTING,
     LATENCIES,
     NAMED,
+    QUESTION,
     SERVER,
+    STREAMED,
     TASK,
     TOOL,
     Attributes,
@@ -50,64 +45,11 @@ from .conventions import (
     wrong,
 )
 from .labels import Labels, shown
+from .under_way import Message, Served, Work
 
 SCOPE = "emceepee_trio"
-LONGEST = 8192
-"""Characters of what a client says of its trace."""
 REMEMBERED = 1000
 """Tasks that are over, whose spans are linked to those who fetch their results."""
-
-
-@attrs.define(eq=False)
-class _Request:
-    """Of a client, while it is answered and after."""
-
-    span: Span
-    context: Context
-    """For what is done for it."""
-    begun: list[_Work] = attrs.field(factory=list)
-    is_over: bool = False
-
-
-@attrs.define(eq=False)
-class _Work:
-    """A call."""
-
-    begun: facts.CallBegun
-    request: _Request | None
-    """That it was begun for."""
-    within: _Work | None
-    """The script that makes it."""
-    open: list[_Sent] = attrs.field(factory=list)
-    """Requests to its server without an answer."""
-    task: Span | None = None
-    """Of what outlives the request."""
-    context: Context | None = None
-    """For what is done from then on."""
-
-
-@attrs.define(eq=False)
-class _Sent:
-    """A request to a server."""
-
-    params: Mapping[str, Any]
-    span: Span
-    is_over: bool = False
-    wrong: Attributes = attrs.field(factory=dict)
-    _judge: Callable[[object], Attributes] = lambda result: {}
-
-    def answered(self, result: object) -> None:
-        self.wrong = self._judge(result)
-
-    def end(self, said: Attributes) -> None:
-        """Once: it may have ended with the request of its client."""
-        if not self.is_over:
-            self.is_over = True
-            _end(self.span, said)
-
-
-_request: ContextVar[_Request | None] = ContextVar("request", default=None)
-"""That which this task works for."""
 
 
 @attrs.define(eq=False)
@@ -118,8 +60,10 @@ class Spans:
     _served: Histogram | None
     _asked: Histogram | None
     _labels: Labels = attrs.field(factory=Labels)
-    _works: dict[str, _Work] = attrs.field(factory=dict, init=False)
+    _works: dict[str, Work] = attrs.field(factory=dict, init=False)
     """Calls without an outcome, by their ids."""
+    _questions: dict[str, Message] = attrs.field(factory=dict, init=False)
+    """Those that are open, likewise."""
     _tasks: OrderedDict[str, SpanContext] = attrs.field(factory=OrderedDict, init=False)
     """Those of tasks, by the ids of their calls."""
 
@@ -138,7 +82,7 @@ class Spans:
 
         return cls(
             tracer,
-            duration("mcp.server.operation.duration", "Requests of clients that were answered."),
+            duration("mcp.server.operation.duration", "Requests of peers that were answered."),
             duration("mcp.client.operation.duration", "Requests to servers."),
         )
 
@@ -156,10 +100,10 @@ class Spans:
         if asked.method in LASTING:
             yield lambda result: None
             return
-        before = _extracted(asked.params)
+        before = under_way.extracted(asked.params)
         span = self._start(asked, SpanKind.SERVER, before, ())
-        request = _Request(span, trace.set_span_in_context(span, before))
-        token, since, said = _request.set(request), monotonic(), Attributes()
+        request = Served(span, trace.set_span_in_context(span, before))
+        token, since, said = under_way.request.set(request), monotonic(), Attributes()
 
         def answered(result: object) -> None:
             said.update(wrong(asked, result))
@@ -170,42 +114,105 @@ class Spans:
             said |= failure(error)
             raise
         finally:
-            _request.reset(token)
+            under_way.request.reset(token)
             for work in request.begun:
                 self._outlives(work)
             request.is_over = True
-            _end(span, said)
+            under_way.end(span, said)
             self._measure(self._served, asked, said, since)
 
     def apart(self) -> None:
-        _request.set(None)
+        under_way.request.set(None)
 
     # Requests to servers.
 
     @contextmanager
-    def asking(self, asked: TracedRequest, call: str | None) -> Generator[_Sent]:
+    def asking(self, asked: TracedRequest, call: str | None) -> Generator[Message]:
         if asked.method in LASTING:
-            yield _Sent(asked.params, trace.INVALID_SPAN)
+            yield Message(asked, asked.params, trace.INVALID_SPAN, Context())
             return
-        work = None if call is None else self._works.get(call)
-        before, links = _parent(work)
+        work = self._work(call)
+        before, links = under_way.parent(work)
         span = self._start(asked, SpanKind.CLIENT, before, links)
-        params = _injected(asked.params, trace.set_span_in_context(span, before))
-        sent = _Sent(params, span, judge=lambda result: wrong(asked, result))
+        context = trace.set_span_in_context(span, before)
+        params = under_way.injected(asked.params, context)
+        sent = Message(asked, params, span, context, judge=lambda result: wrong(asked, result))
+        with self._open(sent, work, asked, self._asked):
+            yield sent
+
+    # Requests of servers.
+
+    @contextmanager
+    def asked(
+        self, asked: TracedRequest, call: str | None, session: str | None
+    ) -> Generator[object]:
+        if call is None:
+            call = self._only_one(session, asked.server)
+        work = self._work(call)
+        asked_in = None if work is None else _only_request(work)
+        before, links = under_way.extracted(asked.params), list[Link]()
+        if not under_way.names_a_span(before):
+            before, links = under_way.parent(work)
+            before = before if asked_in is None else asked_in.context
+        span = self._start(asked, SpanKind.SERVER, before, links)
+        context = trace.set_span_in_context(span, before)
+        question = Message(asked, asked.params, span, context, asked_in, is_question=True)
+        token = under_way.question.set(question)
+        try:
+            with self._open(question, work, asked, self._served):
+                yield question
+        finally:
+            under_way.question.reset(token)
+
+    def _only_one(self, session: str | None, server: str | None) -> str | None:
+        """The call of which a question is that does not say so, if there is no other."""
+        found = [
+            call
+            for call, work in self._works.items()
+            if (work.begun.session, work.begun.server) == (session, server) and work.open
+        ]
+        return found[0] if len(found) == 1 else None
+
+    @contextmanager
+    def _open(
+        self, message: Message, work: Work | None, asked: TracedRequest, times: Histogram | None
+    ) -> Generator[None]:
+        """Until it is answered."""
         if work is not None:
-            work.open.append(sent)
+            work.open.append(message)
         since, said = monotonic(), Attributes()
         try:
-            yield sent
-            said = sent.wrong
+            yield
+            said = message.wrong
         except BaseException as error:
             said = failure(error)
             raise
         finally:
             if work is not None:
-                work.open.remove(sent)
-            sent.end(said)
-            self._measure(self._asked, asked, said, since)
+                work.open.remove(message)
+                for each in work.open:
+                    if each.asked_in is message:
+                        each.end({})
+            message.end(said)
+            self._measure(times, asked, said, since)
+
+    # Notifications.
+
+    def heard(self, notice: TracedRequest) -> None:
+        if notice.method not in STREAMED:
+            before = under_way.extracted(notice.params)
+            self._start(notice, SpanKind.SERVER, before, ()).end()
+
+    def saying(self, notice: TracedRequest, call: str | None) -> Mapping[str, Any]:
+        before, links = under_way.parent(self._work(call))
+        span = self._start(notice, SpanKind.CLIENT, before, links)
+        span.end()
+        return under_way.injected(notice.params, trace.set_span_in_context(span, before))
+
+    # All of these.
+
+    def _work(self, call: str | None) -> Work | None:
+        return None if call is None else self._works.get(call)
 
     def _start(
         self, asked: TracedRequest, kind: SpanKind, before: Context, links: Collection[Link]
@@ -231,9 +238,9 @@ class Spans:
     # Calls, which may outlive both.
 
     def _call_begun(self, fact: facts.CallBegun) -> None:
-        request = _request.get()
+        request = under_way.request.get()
         within = None if fact.within is None else self._works.get(fact.within)
-        work = self._works[fact.call] = _Work(fact, request, within)
+        work = self._works[fact.call] = Work(fact, request, within)
         if request is not None and not request.is_over:
             request.begun.append(work)
 
@@ -241,30 +248,35 @@ class Spans:
         if (work := self._works.get(fact.call)) is not None:
             self._outlives(work)
 
-    def _outlives(self, work: _Work) -> None:
+    def _outlives(self, work: Work) -> None:
         """From here on it is nothing of its request: that ends."""
         call = work.begun.call
         if work.task is not None or call not in self._works or work.within is not None:
             return
-        before, _ = _parent(work)
-        open_ = [sent for each in self._with_its_own(work) for sent in each.open]
-        spans = [*(sent.span for sent in open_), trace.get_current_span(before)]
-        links = _valid([Link(span.get_span_context()) for span in spans])
-        for sent in open_:
-            if not sent.is_over:
-                sent.span.set_attribute(TASK, call)
-            sent.end({})
+        before, _ = under_way.parent(work)
+        open_ = [each for one in self._with_its_own(work) for each in one.open]
+        spans = [*(each.span for each in open_), trace.get_current_span(before)]
+        links = under_way.valid([Link(span.get_span_context()) for span in spans])
+        unanswered = [each for each in open_ if each.is_question and not each.is_over]
+        for each in reversed(open_):  # what was asked within another one ends before that
+            if not each.is_over:
+                each.span.set_attribute(TASK, call)
+            each.end({})
         server, tool = shown(work.begun.server), shown(work.begun.tool)
         said = {TASK: call, SERVER: server, TOOL: tool}
         work.task = self._tracer.start_span(
             f"task {tool}", Context(), SpanKind.INTERNAL, said, links
         )
         work.context = trace.set_span_in_context(work.task, Context())
+        for question in unanswered:
+            again = under_way.valid([Link(question.span.get_span_context())])
+            span = self._start(question.asked, SpanKind.SERVER, work.context, again)
+            question.begins_again(span)
         self._tasks[call] = work.task.get_span_context()
         if len(self._tasks) > REMEMBERED:
             self._tasks.popitem(last=False)
 
-    def _with_its_own(self, work: _Work) -> list[_Work]:
+    def _with_its_own(self, work: Work) -> list[Work]:
         """And the calls of a script, if it is one."""
         return [each for each in self._works.values() if work in (each, each.within)]
 
@@ -280,75 +292,57 @@ class Spans:
         elif fact.is_error:
             said = {ERROR: "tool_error"}
         # Nobody waits for what is about to be cancelled.
-        for sent in work.open:
-            sent.end(said)
+        for each in reversed(work.open):
+            each.end(said)
         if work.task is not None:
-            _end(work.task, said)
+            under_way.end(work.task, said)
 
     def _result_read(self, fact: facts.ResultRead) -> None:
         """Whoever fetches what a task has come to has something of its trace."""
-        request, task = _request.get(), self._tasks.get(fact.call)
+        request, task = under_way.request.get(), self._tasks.get(fact.call)
         if request is not None and task is not None and task.is_valid:
             request.span.add_link(task)
 
+    # Questions, which are known by an id from here on.
+
+    def _question_opened(self, fact: facts.QuestionOpened) -> None:
+        if (question := under_way.question.get()) is not None and not question.is_over:
+            self._questions[fact.question] = question
+            question.span.set_attribute(QUESTION, fact.question)
+
     def _call_asked(self, fact: facts.CallAsked) -> None:
-        """It waits for somebody to answer a question."""
-        work = self._works.get(fact.call)
+        """It waits, or may wait, for somebody to answer a question."""
+        work, question = self._works.get(fact.call), self._questions.get(fact.question)
         for sent in () if work is None else work.open:
-            sent.span.add_event("emceepee.question", {"emceepee.question.id": fact.question})
+            if sent.is_question or sent.is_over:
+                continue
+            sent.span.add_event("emceepee.question", {QUESTION: fact.question})
+            if question is not None and question.asked_in is None:
+                question.span.add_link(sent.span.get_span_context())
+
+    def _question_relayed(self, fact: facts.QuestionRelayed | facts.QuestionLeft) -> None:
+        if (question := self._questions.get(fact.question)) is not None and not question.is_over:
+            is_put = isinstance(fact, facts.QuestionRelayed)
+            question.span.add_event(f"emceepee.question.{'relayed' if is_put else 'left'}")
+
+    def _question_closed(self, fact: facts.QuestionClosed) -> None:
+        self._questions.pop(fact.question, None)
 
 
-_READ: Mapping[type[Fact], Callable[[Spans, Any], None]] = {
+_READ: Mapping[type[Fact], Any] = {
     facts.CallBegun: Spans._call_begun,
     facts.CallPromoted: Spans._call_promoted,
     facts.CallSettled: Spans._call_settled,
     facts.ResultRead: Spans._result_read,
+    facts.QuestionOpened: Spans._question_opened,
     facts.CallAsked: Spans._call_asked,
+    facts.QuestionRelayed: Spans._question_relayed,
+    facts.QuestionLeft: Spans._question_relayed,
+    facts.QuestionClosed: Spans._question_closed,
 }
 
 
-def _parent(work: _Work | None) -> tuple[Context, list[Link]]:
-    """Of a request to a server: of which trace it is, or else to which it is linked."""
-    while work is not None and work.context is None and work.within is not None:
-        work = work.within
-    if work is not None and work.context is not None:
-        return work.context, []
-    request = _request.get() if work is None else work.request
-    if request is None:
-        return Context(), []
-    if request.is_over:
-        return Context(), _valid([Link(request.span.get_span_context())])
-    return request.context, []
-
-
-def _valid(links: Collection[Link]) -> list[Link]:
-    return [link for link in links if link.context.is_valid]
-
-
-def _extracted(params: Mapping[str, Any]) -> Context:
-    """What a client says of its trace; whatever else it says there is nothing."""
-    meta = params.get("_meta")
-    said = meta if isinstance(meta, Mapping) else {}
-    given = {field: said.get(field) for field in propagate.get_global_textmap().fields}
-    usable = {k: v for k, v in given.items() if isinstance(v, str) and len(v) <= LONGEST}
-    return propagate.extract(usable, Context()) if usable else Context()
-
-
-def _injected(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
-    """*params* that say of which trace they are, and of no other."""
-    carrier: dict[str, str] = {}
-    propagate.inject(carrier, context)
-    meta = params.get("_meta")
-    before = meta if isinstance(meta, Mapping) else {}
-    fields = propagate.get_global_textmap().fields
-    kept = {key: value for key, value in before.items() if key not in fields}
-    if not carrier and len(kept) == len(before):
-        return params
-    return {**params, "_meta": {**kept, **carrier}}
-
-
-def _end(span: Span, said: Attributes) -> None:
-    if ERROR in said:
-        span.set_attributes(said)
-        span.set_status(StatusCode.ERROR)
-    span.end()
+def _only_request(work: Work) -> Message | None:
+    """To its server, that is not answered yet."""
+    sent = [each for each in work.open if not (each.is_question or each.is_over)]
+    return sent[0] if len(sent) == 1 else None

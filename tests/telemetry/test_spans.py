@@ -20,6 +20,7 @@ from emceepee_trio.tracing import TracedRequest
 from traced import Traced, context_of, linked, parent_of, tracing
 
 ASKED = TracedRequest("tools/call", {"name": "dig"}, 1, "2025-11-25", "tcp", "0123456789abcdef")
+FROM_SERVER = TracedRequest("elicitation/create", {}, None, "2025-11-25", "pipe", server="files")
 TO_SERVER = attrs.evolve(ASKED, session=None, server="files", transport="pipe")
 
 
@@ -101,6 +102,18 @@ class Life:
             block = self.traced.spans.asking(TO_SERVER, call.call)
             self.asked.append(self._enter(call.task, block))
 
+    def ask_back(self, which: int) -> None:
+        """The server does, of a call that it names or does not."""
+        call = self.calls[which % len(self.calls)].call if self.calls and which % 2 else None
+        task = Context()
+        block = self.traced.spans.asked(FROM_SERVER, call, "s")
+        self.asked.append(self._enter(task, block))
+        question = f"q{self.made}-{len(self.asked)}"
+        self._read(task, facts.QuestionOpened, question, "elicitation", "files", call, 1)
+        for each in self.calls:
+            self._read(task, facts.CallAsked, each.call, question)
+        self._read(task, facts.QuestionRelayed, question)
+
     def answer(self, which: int) -> None:
         self._end(self.asked, which)
 
@@ -116,7 +129,7 @@ class Life:
 
 ACTS = (
     *(Life.begin_request, Life.end_request, Life.begin_call, Life.begin_call_of_script),
-    *(Life.promote, Life.settle, Life.ask, Life.answer),
+    *(Life.promote, Life.settle, Life.ask, Life.ask_back, Life.answer),
 )
 
 
@@ -145,6 +158,40 @@ def test_what_outlives_its_request_without_being_a_task_is_linked_as_well() -> N
         assert linked(task) == {
             context_of(span).span_id for span in traced.ended if span is not task
         }
+
+
+def test_what_a_server_asks_ends_with_its_request_or_goes_on_in_the_task() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for act in (life.begin_request, life.begin_call, life.ask):
+            act(0)
+        life.ask_back(1)
+        life.promote(0)
+        sent, before = traced.one("CLIENT", "tools/call dig"), traced.ended[0]
+        assert before.name == "elicitation/create"
+        assert parent_of(before) == context_of(sent).span_id
+        life.settle(0)
+        life.end()
+        traced.check()
+        _, after = traced.named("SERVER", "elicitation/create")
+        assert parent_of(after) == context_of(traced.one("INTERNAL", "task dig")).span_id
+        assert linked(after) == {context_of(before).span_id}
+
+
+def test_a_question_that_nobody_says_of_which_of_two_calls_it_is_is_linked_to_both() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for act in (life.begin_request, life.begin_call, life.ask, life.begin_call):
+            act(0)
+        life.calls.reverse()
+        life.ask(0)
+        life.ask_back(0)
+        life.end()
+        traced.check()
+        asked = traced.one("SERVER", "elicitation/create")
+        assert parent_of(asked) is None
+        sent = traced.named("CLIENT", "tools/call dig")
+        assert linked(asked) == {context_of(span).span_id for span in sent}
 
 
 def test_the_calls_of_a_script_that_is_a_task_are_part_of_that() -> None:

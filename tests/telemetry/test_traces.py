@@ -15,6 +15,7 @@ from opentelemetry.trace import StatusCode
 from asgi_client import Client
 from asgi_world import World, open_world
 from emceepee_trio.config import Config, Server
+from emceepee_trio.model.states import QuestionState
 from fake_backends import Journal, raw, until
 from traced import Traced, context_of, linked, parent_of, said, traceparent, tracing
 
@@ -206,11 +207,118 @@ async def test_errors_are_told_from_each_other(tmp_path: Path) -> None:
         assert said(unknown)["error.type"] == "-32601"
 
 
-async def test_a_question_is_seen_in_the_span_of_its_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_question_is_part_of_the_call_that_it_is_asked_for(
+    tmp_path: Path, era: Literal["handshake", "modern"]
+) -> None:
+    flags = ["--discover", "modern"] if era == "modern" else []
+    async with scene(tmp_path, *flags) as it:
+        asking = it.ask("string_id_question")
+        (session,) = it.world.manager.sessions()
+        await until(lambda: session.questions.open("elicitation"))
+        (question,) = session.questions.open("elicitation")
+        session.questions.answer(question, QuestionState.ACCEPTED, {"action": "decline"})
+        await asking.answer()
+        await until(lambda: not session.calls.working())
+        served = it.traced.one("SERVER", CALL)
+        sent = it.traced.named("CLIENT", "tools/call string_id_question")
+        # A second one is of the task that the call may have become by now.
+        asked, *_ = it.traced.named("SERVER", "elicitation/create")
+        about = said(asked)
+        assert (about["emceepee.server"], about["emceepee.question.id"]) == ("raw", question.id)
+        # A modern server has answered, and is asked again: so its question is beside the calls.
+        around = served if era == "modern" else sent[0]
+        assert parent_of(asked) == context_of(around).span_id
+        assert len(sent) == (2 if era == "modern" else 1)
+        seen = [event.name for event in sent[0].events]
+        assert seen == ([] if era == "modern" else ["emceepee.question"])
+        points = it.traced.measured("mcp.server.operation.duration")
+        assert "elicitation/create" in [dict(p.attributes or {})["mcp.method.name"] for p in points]
+
+
+async def test_a_question_of_a_call_that_becomes_a_task_goes_on_as_part_of_it(
+    tmp_path: Path,
+) -> None:
     async with scene(tmp_path) as it:
+        # Nobody can be asked there, so it is answered: with the question, and as a task.
         await it.ask("string_id_question").answer()
+        (session,) = it.world.manager.sessions()
+        (question,) = session.questions.open("elicitation")
+        session.questions.answer(question, QuestionState.ACCEPTED, {"action": "decline"})
+        await until(lambda: not session.calls.working())
         sent = it.traced.one("CLIENT", "tools/call string_id_question")
-        assert [event.name for event in sent.events] == ["emceepee.question"]
+        task = it.traced.one("INTERNAL", "task string_id_question")
+        before, after = it.traced.named("SERVER", "elicitation/create")
+        assert parent_of(before) == context_of(sent).span_id
+        assert parent_of(after) == context_of(task).span_id
+        assert linked(after) == {context_of(before).span_id}
+
+
+async def test_a_server_that_traces_says_what_its_question_is_part_of(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        asking = it.ask("ask", args={"params": {**form, "_meta": THEIRS}})
+        (session,) = it.world.manager.sessions()
+        await until(lambda: session.questions.open("elicitation"))
+        (question,) = session.questions.open("elicitation")
+        session.questions.cancel(question, "not now")
+        await asking.answer()
+        asked, *_ = it.traced.named("SERVER", "elicitation/create")
+        assert f"{parent_of(asked):016x}" == SPAN
+        assert f"{context_of(asked).trace_id:032x}" == TRACE
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_to_connect_is_a_trace_of_its_own(
+    tmp_path: Path, era: Literal["handshake", "modern"]
+) -> None:
+    flags = ["--discover", "modern"] if era == "modern" else []
+    async with scene(tmp_path, *flags) as it:
+        await it.ask("echo").answer()
+        method = "server/discover" if era == "modern" else "initialize"
+        greeted = it.traced.one("CLIENT", method)
+        assert parent_of(greeted) is None
+        assert said(greeted)["emceepee.server"] == "raw"
+        (reached,) = it.journal.of(method)
+        assert reached["params"]["_meta"]["traceparent"] == traceparent(greeted)
+
+
+async def test_notifications_are_seen_in_either_direction(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("notify_many", args={"n": 0, "k": 1}).answer()
+        await until(lambda: it.traced.named("SERVER", "notifications/tools/list_changed"))
+        heard = it.traced.one("SERVER", "notifications/tools/list_changed")
+        assert said(heard)["emceepee.server"] == "raw"
+        assert "jsonrpc.request.id" not in said(heard)
+        (ours,) = it.traced.named("CLIENT", "notifications/initialized")
+        (reached,) = it.journal.of("notifications/initialized")
+        assert reached["params"]["_meta"]["traceparent"] == traceparent(ours)
+        (theirs,) = it.traced.named("SERVER", "notifications/initialized")
+        assert "emceepee.server" not in said(theirs)
+
+
+async def test_progress_is_seen_in_the_span_of_its_request(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        await it.ask("progress", {"progressToken": "p"}).answer()
+        sent = it.traced.one("CLIENT", "tools/call progress")
+        assert [event.name for event in sent.events] == 3 * ["notifications/progress"]
+
+
+async def test_calls_of_a_shared_server_are_traced_like_all_others(tmp_path: Path) -> None:
+    async with scene(tmp_path, scope="principal") as it:
+        asking = it.ask("string_id_question", THEIRS)
+        (session,) = it.world.manager.sessions()
+        await until(lambda: session.questions.open("elicitation"))
+        (question,) = session.questions.open("elicitation")
+        session.questions.cancel(question, "not now")
+        await asking.answer()
+        served = it.traced.one("SERVER", CALL)
+        sent = it.traced.one("CLIENT", "tools/call string_id_question")
+        assert parent_of(sent) == context_of(served).span_id
+        asked, *_ = it.traced.named("SERVER", "elicitation/create")
+        assert parent_of(asked) == context_of(sent).span_id
+        meta = await it.reached("string_id_question")
+        assert meta["traceparent"] == traceparent(sent)
 
 
 async def test_how_long_requests_took_is_measured_in_the_same_words(tmp_path: Path) -> None:

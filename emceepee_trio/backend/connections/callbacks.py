@@ -27,6 +27,7 @@ from ...model.events import Happening, Json
 from ...model.text.brief import brief
 from ...waits.firewall import Firewall
 from .messages import REFUSED
+from .traced import NOBODY, TracedConnection
 
 Params = Mapping[str, Json]
 Kind = Literal["elicitation", "sampling"]
@@ -175,6 +176,8 @@ class Callbacks:
     stderr: deque[str] = attrs.field(factory=lambda: deque(maxlen=STDERR_TAIL), init=False)
     """The last lines of the transport in use, which usually say why a start failed."""
     on_acknowledged: Callable[[Params], None] | None = attrs.field(default=None, init=False)
+    traced: TracedConnection | None = attrs.field(default=None, init=False)
+    """Of the connection in use."""
 
     def __attrs_post_init__(self) -> None:
         self.renew()
@@ -219,7 +222,10 @@ class Callbacks:
         Raises:
             MCPError: what it gets instead.
         """
-        with self._wall("question_crashed", method, MCPError) as wall:
+        traced = NOBODY
+        if self.traced is not None:
+            traced = self.traced.asked(method, params, working_for.get())
+        with self._wall("question_crashed", method, MCPError) as wall, traced:
             return await self._answer(method, params, abandoned)
         raise MCPError(code=INTERNAL_ERROR, message=internal(str(wall.log_id)))
 
@@ -267,6 +273,8 @@ class Callbacks:
     def heard(self, method: str, params: Params | None) -> bool:
         """A notification, in the order of the wire. Always consumed."""
         with self._wall("notification_crashed", method):
+            if self.traced is not None:
+                self.traced.heard(method, params)
             self._heard(method, params)
         return True
 

@@ -41,11 +41,11 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from ...tracing import TracedRequest, Tracing
 from ..http.posts import OnStream, Post, as_post
 from ..http.transport import HttpTransport
 from .callbacks import Abandoned, Callbacks, OnProgress, Over, Params, asked_as, working_for
 from .sdk import Dispatcher
+from .traced import TracedConnection
 from .witness import BrokeOff, NotRun, Unanswered, Witness
 
 CLIENT_INFO = {"name": "emceepee", "version": version("emceepee-trio")}
@@ -109,7 +109,7 @@ class Client:
     negotiated: Negotiated
     witness: Witness
     http: HttpTransport | None = None
-    tracing: Tracing | None = None
+    traced: TracedConnection | None = None
     log_level: str = DEFAULT_LOG_LEVEL
     on_answer: Callable[[], None] | None = attrs.field(default=None, init=False)
     """Told of every result."""
@@ -151,7 +151,7 @@ class Client:
             MCPError: the backend's error, as it came, or that the connection is gone.
         """
         exchange = partial(
-            self._exchange if self.tracing is None else self._traced,
+            self._exchange if self.traced is None else self._traced,
             method,
             on_progress=on_progress,
             tool=tool,
@@ -191,20 +191,14 @@ class Client:
         finally:
             self.callbacks.progress.pop(token, None)
 
-    async def _traced(self, method: str, params: Params | None, **how: Any) -> dict[str, Any]:
+    async def _traced(
+        self, method: str, params: Params | None, *, on_progress: OnProgress | None, **how: Any
+    ) -> dict[str, Any]:
         """The same, for somebody who wants to know of it."""
-        assert self.tracing is not None
-        request_id, server = next(self._ids), None if self.http is None else self.http.server
-        asked = TracedRequest(
-            method,
-            params or {},
-            request_id,
-            self.negotiated.protocol_version,
-            "pipe" if server is None else "tcp",
-            server=self.callbacks.server,
-            url=None if server is None else server.url,
-        )
-        with self.tracing.asking(asked, working_for.get()) as sent:
+        assert self.traced is not None
+        request_id = next(self._ids)
+        with self.traced.asking(method, params or {}, request_id, working_for.get()) as sent:
+            how["on_progress"] = on_progress and _both(sent.moved_on, on_progress)
             result = await self._exchange(method, sent.params, request_id=request_id, **how)
             sent.answered(result)
             return result
@@ -376,6 +370,8 @@ class Client:
 
     def notify(self, method: str, params: Params | None = None) -> None:
         """Put a notification into the outbox. Synchronous: also callable while cancelled."""
+        if self.traced is not None:
+            params = self.traced.saying(method, params, working_for.get())
         try:
             self._outbox[0].send_nowait((method, params))
         except (trio.WouldBlock, trio.BrokenResourceError):
@@ -386,6 +382,14 @@ class Client:
         async with self._outbox[1] as outbox:
             async for method, params in outbox:
                 await self.dispatcher.notify(method, params)
+
+
+def _both(moved_on: Callable[[], None], on_progress: OnProgress) -> OnProgress:
+    def told(params: Params) -> None:
+        moved_on()
+        on_progress(params)
+
+    return told
 
 
 def _copied(method: str, params: Params, tool: Params | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
@@ -30,14 +30,14 @@ from ...config import Server
 from ...errors import ConnectFailed
 from ...model.json.intake import Measure
 from ...model.text.brief import brief
-from ...tracing import Tracing
 from ..children.process import Process, open_process
 from ..children.spec import child_environment, command_line
 from ..http.transport import HttpTransport, open_http
 from ..shared import Era, Shared
-from .callbacks import Callbacks, Host, Over, Params
+from .callbacks import Callbacks, Over, Params
 from .client import CLIENT_INFO, Client, Negotiated, modern_meta, our_capabilities
 from .sdk import Dispatcher
+from .traced import TracedConnection
 from .witness import Unanswered, Witness
 
 PROBE = 2.0
@@ -94,7 +94,10 @@ async def open_client(
         return _open_streams(server, callbacks, shared, session, measure, restricted)
 
     def open_connection(era: Era | None) -> AbstractAsyncContextManager[Client]:
-        return _open_connection(open_streams, callbacks, era, on_streams, shared.tracing)
+        if shared.tracing is not None:
+            name, version = server.name, LATEST_HANDSHAKE_VERSION
+            callbacks.traced = TracedConnection(shared.tracing, name, session, server.url, version)
+        return _open_connection(open_streams, callbacks, era, on_streams)
 
     key = _reached_by(server)
     era = shared.eras.get(key) if server.era == "auto" else server.era
@@ -137,7 +140,6 @@ async def _open_connection(
     callbacks: Callbacks,
     era: Era | None,
     on_streams: Callable[[Transport], None],
-    tracing: Tracing | None,
 ) -> AsyncGenerator[Client]:
     over = callbacks.renew()
     async with open_streams() as streams:
@@ -158,15 +160,19 @@ async def _open_connection(
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
             negotiated = await _negotiate(
-                _Asking(dispatcher, witness, callbacks.host), era, streams.process
+                _Asking(dispatcher, witness, callbacks), era, streams.process
             )
-            client = Client(dispatcher, callbacks, negotiated, witness, streams.http, tracing)
+            traced = callbacks.traced
+            client = Client(dispatcher, callbacks, negotiated, witness, streams.http, traced)
+            if traced is not None:
+                traced.version = negotiated.protocol_version
             if streams.http is not None:
                 streams.http.on_over = over.set
             if not negotiated.is_modern:
+                done = "notifications/initialized"
                 await dispatcher.notify(
-                    "notifications/initialized",
-                    None,
+                    done,
+                    None if traced is None else traced.saying(done, None, None),
                     {"headers": {"mcp-protocol-version": negotiated.protocol_version}},
                 )
             nursery.start_soon(client.deliver_outbox)
@@ -296,19 +302,27 @@ class _Asking:
 
     _dispatcher: Dispatcher
     _witness: Witness
-    _host: Host
+    _callbacks: Callbacks
     _ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     @property
     def capabilities(self) -> Params:
         """What we can; what its client can is known only once that has said it."""
-        return our_capabilities(self._host.extensions)
+        return our_capabilities(self._callbacks.host.extensions)
 
     async def ask(self, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
         request_id = next(self._ids)
         options: CallOptions = {"request_id": request_id}
         if headers:
             options["headers"] = {name.replace("_", "-"): text for name, text in headers.items()}
+        if (traced := self._callbacks.traced) is None:
+            return await self._send(request_id, method, params, options)
+        with traced.asking(method, params, request_id, None) as sent:
+            return await self._send(request_id, method, sent.params, options)
+
+    async def _send(
+        self, request_id: int, method: str, params: Mapping[str, Any], options: CallOptions
+    ) -> dict[str, Any]:
         with self._witness.asking(request_id):
             return await self._dispatcher.send_raw_request(method, params, options)
 

@@ -62,12 +62,15 @@ class LeasedClient(Client):
             wire.server, lease.tenant, lambda name: None, wire.why_over, lambda: None, wire.using
         )
         callbacks.progress = wire.progress  # tokens are ids, and so of one request each
+        if common.traced is not None:
+            callbacks.traced = attrs.evolve(common.traced, session=lease.tenant.id)
         client = cls(
             common.dispatcher,
             callbacks,
             common.negotiated,
             common.witness,
             common.http,
+            callbacks.traced,
             common=common,
             wire=wire,
             lease=lease,

@@ -145,4 +145,25 @@ WATCHING = (
         """if is_disabled or "OTEL_EXPORTER_OTLP_ENDPOINT" not in os.environ:""",
         "telemetry/test_export.py::test_it_is_off_unless_it_is_wanted",
     ),
+    mutant(
+        "a question ends after the request that it was asked in",
+        "telemetry/spans.py",
+        "for each in reversed(open_):",
+        "for each in open_:",
+        "telemetry/test_spans.py::test_what_a_server_asks_ends_with_its_request_or_goes_on_in_the_task",
+    ),
+    mutant(
+        "a question that is open is lost when its call becomes a task",
+        "telemetry/spans.py",
+        "        for question in unanswered:\n",
+        "        for question in ():\n",
+        "telemetry/test_traces.py::test_a_question_of_a_call_that_becomes_a_task_goes_on_as_part_of_it",
+    ),
+    mutant(
+        "a shared server's calls are not traced",
+        "backend/sharing/client.py",
+        "            callbacks.traced,\n",
+        "            None,\n",
+        "telemetry/test_traces.py::test_calls_of_a_shared_server_are_traced_like_all_others",
+    ),
 )
