@@ -118,7 +118,7 @@ class Spans:
             for work in request.begun:
                 self._outlives(work)
             request.is_over = True
-            under_way.end(span, said)
+            under_way.close(span, said)
             self._measure(self._served, asked, said, since)
 
     def apart(self) -> None:
@@ -295,7 +295,7 @@ class Spans:
         for each in reversed(work.open):
             each.end(said)
         if work.task is not None:
-            under_way.end(work.task, said)
+            under_way.close(work.task, said)
 
     def _result_read(self, fact: facts.ResultRead) -> None:
         """Whoever fetches what a task has come to has something of its trace."""

@@ -80,7 +80,7 @@ class Message:
         """Once: it may have ended with the request of its client."""
         if not self.is_over:
             self.is_over = True
-            end(self.span, said)
+            close(self.span, said)
 
     def begins_again(self, span: Span) -> None:
         self.span, self.is_over, self.asked_in = span, False, None
@@ -136,7 +136,7 @@ def injected(params: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     return {**params, "_meta": {**kept, **carrier}}
 
 
-def end(span: Span, said: Attributes) -> None:
+def close(span: Span, said: Attributes) -> None:
     if ERROR in said:
         span.set_attributes(said)
         span.set_status(StatusCode.ERROR)

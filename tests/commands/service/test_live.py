@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import httpx
+import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 import trio
 
