@@ -70,9 +70,9 @@ WATCHING = (
     ),
     mutant(
         "a span ends twice",
-        "telemetry/spans.py",
-        "        if not self.is_over:\n",
-        "        if self.span:\n",
+        "telemetry/under_way.py",
+        "        if not self.is_over:\n            self.is_over = True\n",
+        "        if self.span:\n            self.is_over = True\n",
         "telemetry/test_spans.py::test_what_outlives_its_request_without_being_a_task_is_linked_as_well",
     ),
     mutant(
@@ -98,14 +98,14 @@ WATCHING = (
     ),
     mutant(
         "a server hears of its client's span, not of ours",
-        "telemetry/spans.py",
+        "telemetry/under_way.py",
         """{**params, "_meta": {**kept, **carrier}}""",
         """{**params, "_meta": {**carrier, **before}}""",
         "telemetry/test_traces.py::test_a_call_is_one_trace_from_the_client_to_the_server",
     ),
     mutant(
         "what a client says that is no trace goes to the server as one",
-        "telemetry/spans.py",
+        "telemetry/under_way.py",
         "for key, value in before.items() if key not in fields}",
         "for key, value in before.items()}",
         "telemetry/test_traces.py::test_nonsense_of_a_client_begins_a_trace_of_ours",
