@@ -46,7 +46,7 @@ class Reader:
                 logs.crash("reader_crashed", bug, reader=self.name)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Journal:
     """Of everything in one daemon."""
 

@@ -77,7 +77,7 @@ class Keeper(Protocol):
     def publish(self, happening: events.Happening) -> None: ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Link:
     """One try and, if it works, the connection."""
 

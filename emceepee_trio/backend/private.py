@@ -41,7 +41,7 @@ from .uses import Uses
 T = TypeVar("T")
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Private:
     """What a session has of a server."""
 

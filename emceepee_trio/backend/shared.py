@@ -27,7 +27,7 @@ Era: TypeAlias = Literal["handshake", "modern"]
 ReachedBy: TypeAlias = tuple[str | None, ...]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Shared:
     reaper: Reaper | None = None
     """Ends what children leave behind; without one, that stays."""

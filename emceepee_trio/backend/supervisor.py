@@ -67,7 +67,7 @@ class Supervised(Protocol):
     def publish(self, happening: events.Happening) -> None: ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Supervisor:
     """Of one backend."""
 

@@ -86,7 +86,7 @@ async def _nowhere(item: SessionMessage) -> None:
     """A transport that shows nothing has no place for it."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Front:
     """One connection of one client to its session."""
 

@@ -51,7 +51,7 @@ from .timers import Timers
 T = TypeVar("T")
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Session:
     """Lives exactly as long as its nurseries. Also the :class:`Host` of its backends."""
 

@@ -153,7 +153,7 @@ class Over:
         await self._event.wait()
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Callbacks:
     """The receiving side of one connection."""
 

@@ -100,7 +100,7 @@ class Negotiated:
         return self.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Client:
     """Callable from any task; its lifetime belongs to `connect.open_client`."""
 

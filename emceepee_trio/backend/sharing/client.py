@@ -34,7 +34,7 @@ PAGES_FIRST = -32042
 """An error that names pages, whose end is told by their ids."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class LeasedClient(Client):
     """A connection as one lease has it, until that is given back or the connection is over."""
 

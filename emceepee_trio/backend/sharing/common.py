@@ -28,7 +28,7 @@ class _Wishes(Preferences):
         return frozenset().union(*(each.preferences.subscribed() for each in self.hub.leases))
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Common(Private):
     hub: Hub = attrs.field(kw_only=True)
 

@@ -60,7 +60,7 @@ class Owner(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Hub:
     """Also the :class:`~..connections.callbacks.Host` of its backend."""
 

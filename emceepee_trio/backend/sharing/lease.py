@@ -57,7 +57,7 @@ class Tenant(Host, Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Lease:
     hub: Hub
     tenant: Tenant

@@ -45,7 +45,7 @@ UPDATED = "notifications/resources/updated"
 PAGE_DONE = "notifications/elicitation/complete"
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Wire(Callbacks):
     """The receiving side of one shared connection."""
 
