@@ -307,6 +307,8 @@ class Rounds(TrioMachine):
             if asked.question.is_open:
                 assert asked.got == []
             for said in asked.got:
+                if "error" in said and not asked.peer.is_open:
+                    continue  # what its connection ended with, which it does not read
                 result = said.get("result", {})
                 by = result.get("content", {}).get("by")
                 if asked.taken == ["operator"]:
