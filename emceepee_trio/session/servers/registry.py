@@ -23,6 +23,8 @@ _NOTHING: Mapping[str, object] = {}
 @attrs.define(eq=False)
 class Registry:
     config: Config
+    _written: Mapping[str, Server] = attrs.field(init=False)
+    """Those of the configuration, by name."""
     _changed: dict[str, Server] = attrs.field(factory=dict, init=False)
     """Configured servers that somebody has edited or switched, as they are now."""
     _removed: set[str] = attrs.field(factory=set, init=False)
@@ -30,19 +32,23 @@ class Registry:
     _added: dict[str, dict[str, Server]] = attrs.field(factory=dict, init=False)
     """By principal, then by name."""
 
+    def __attrs_post_init__(self) -> None:
+        self._written = _by_name(self.config)
+
     def visible(self, principal: str) -> Mapping[str, Server]:
         """The servers of a principal, by name."""
         return dict(self._added.get(principal, {})) | self._configured()
 
     def _configured(self) -> dict[str, Server]:
         return {
-            server.name: self._changed.get(server.name, server)
-            for server in self.config.servers
-            if server.name not in self._removed
+            name: self._changed.get(name, server)
+            for name, server in self._written.items()
+            if name not in self._removed
         }
 
-    def _as_written(self, name: str) -> Server | None:
-        return next((server for server in self.config.servers if server.name == name), None)
+    def _configured_as(self, name: str) -> Server | None:
+        """The same of one; who changes servers asks it of each in each session."""
+        return None if name in self._removed else self._changed.get(name, self._written.get(name))
 
     def changed(self) -> Mapping[str, Server | None]:
         """Configured servers that are not as they are configured; None: removed."""
@@ -69,7 +75,7 @@ class Registry:
         """
         server = server.with_inherited(self.config.inherit_env)
         server = with_defaults(server, self.config.defaults, said)
-        configured = self._configured().get(server.name)
+        configured = self._configured_as(server.name)
         if configured == server:
             return server  # it changes nothing
         if configured is not None:
@@ -88,11 +94,10 @@ class Registry:
 
         What a client has added, or edited, goes if its program may not be started any more.
         """
-        before = {server.name: server for server in self.config.servers}
-        after = {server.name: server for server in config.servers}
+        before, after = self._written, _by_name(config)
         same = {name for name, server in after.items() if server == before.get(name)}
         changed = {name: now for name, now in self._changed.items() if name in same}
-        self.config = config
+        self.config, self._written = config, after
         self._changed = {
             name: now
             for name, now in changed.items()
@@ -107,7 +112,7 @@ class Registry:
                     added[name] = attrs.evolve(server, inherit_env=config.inherit_env or None)
 
     def add(self, principal: str, server: Server) -> None:
-        if self._configured().get(server.name) != server:
+        if self._configured_as(server.name) != server:
             self._added.setdefault(principal, {})[server.name] = server
 
     def remove(self, principal: str, name: str) -> Server:
@@ -117,7 +122,7 @@ class Registry:
             ToolError: there is none, or it is not theirs to remove.
         """
         server = self._changeable(principal, name)
-        if name in self._configured():
+        if self.is_shared(name):
             self._removed.add(name)
             # Nor does what it has covered up come to light.
             for added in self._added.values():
@@ -146,7 +151,7 @@ class Registry:
         before = self._changeable(principal, server.name)
         if isinstance(before, Lacking):
             raise InvalidArguments(f"server {server.name!r} cannot be edited: {before.lacks}")
-        if server.name in self._configured() and principal not in OPERATORS:
+        if self.is_shared(server.name) and principal not in OPERATORS:
             # What is kept of its secrets would be theirs to send elsewhere.
             raise Denied(
                 f"server {server.name!r} is configured, so only who runs this daemon can edit it"
@@ -166,7 +171,7 @@ class Registry:
         if name not in self.changed():
             raise InvalidArguments(f"server {name!r} is not changed: there is nothing to restore")
         self._check_owner(principal, name)
-        now, written = self._changed.get(name), self._as_written(name)
+        now, written = self._changed.get(name), self._written.get(name)
         if principal in OPERATORS or now is None or written is None or not is_edited(now, written):
             self._changed.pop(name, None)
         elif name not in self._removed:
@@ -174,9 +179,9 @@ class Registry:
         self._removed.discard(name)
 
     def _put(self, principal: str, server: Server) -> None:
-        if server.name not in self._configured():
+        if not self.is_shared(server.name):
             self._added[principal][server.name] = server
-        elif server == self._as_written(server.name):
+        elif server == self._written.get(server.name):
             self._changed.pop(server.name, None)
         else:
             self._changed[server.name] = server
@@ -185,7 +190,7 @@ class Registry:
         server = self.visible(principal).get(name)
         if server is None:
             raise ServerNotFound(not_found(name, self.visible(principal)))
-        if name in self._configured():
+        if self.is_shared(name):
             self._check_owner(principal, name)
         return server
 
@@ -204,12 +209,16 @@ class Registry:
         """
         if self.config.policy.network != "restricted":
             return False
-        now, written = self._configured().get(name), self._as_written(name)
+        now, written = self._configured_as(name), self._written.get(name)
         return now is None or written is None or now.url != written.url
 
     def is_shared(self, name: str) -> bool:
         """Whether every principal sees the server of that name."""
-        return name in self._configured()
+        return self._configured_as(name) is not None
+
+
+def _by_name(config: Config) -> Mapping[str, Server]:
+    return {server.name: server for server in config.servers}
 
 
 def is_edited(server: Server, before: Server) -> bool:
