@@ -106,8 +106,10 @@ class Relay:
         self._said: dict[str, Json] = {}
         """By method, what another session has to be told, too."""
         self._asked: dict[RequestId, _Asked] = {}
+        self._writing = 0
+        """Answers that are on their way to the client."""
         self._changed = threading.Condition()
-        """Of the requests under way, and of these two."""
+        """Of the requests under way, of those, and of these two."""
         self._is_away = False
         """Nobody is there who would take anything."""
         self._over: str | None = None
@@ -184,10 +186,12 @@ class Relay:
         with self._changed:
             self._changed.notify_all()
 
-    def wait_answered(self, patience: float) -> None:
-        """Until nothing is under way, or that time is over."""
+    def wait_answered(self, patience: float) -> bool:
+        """Until nothing is under way that can be answered, or that time is over; whether it was."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._asked or self._is_away, patience)
+            return self._changed.wait_for(
+                lambda: not self._writing and (not self._asked or self._is_away), patience
+            )
 
     def give_up(self) -> None:
         """Answer what is under way, and what may come: there will be no other answer."""
@@ -230,9 +234,15 @@ class Relay:
             asked.begun.set()
             with self._changed:
                 is_wanted = self._asked.pop(request_id, None) is not None
+                self._writing += 1
                 self._changed.notify_all()
-        if answer is not None and is_wanted and not asked.cut.is_set:
-            self._write(answer)
+        try:
+            if answer is not None and is_wanted and not asked.cut.is_set:
+                self._write(answer)
+        finally:
+            with self._changed:
+                self._writing -= 1
+                self._changed.notify_all()
 
     def _answer_to(self, asked: _Asked) -> bytes | None:
         """What the client is told; None if it has cancelled the request.

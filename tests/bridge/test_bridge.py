@@ -245,6 +245,25 @@ def test_who_waits_until_all_is_taken_is_told_of_it(
     assert not waiting.is_alive()
 
 
+def test_an_answer_is_waited_for_until_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the process could end in between."""
+    monkeypatch.setattr(relay, "PATIENCE", 0)
+    begins, goes_on = threading.Event(), threading.Event()
+
+    def write(line: bytes) -> None:
+        begins.set()
+        goes_on.wait(GUARD)
+
+    it = Relay(Address(f"unix:{tmp_path}/nobody"), lambda: None, write)
+    it.take(json.dumps(request(1, "tools/list", {})).encode())
+    assert begins.wait(GUARD)
+    assert not it.wait_answered(0)
+    goes_on.set()
+    assert it.wait_answered(GUARD)
+
+
 def test_what_is_under_way_when_input_ends_is_answered(tmp_path: Path) -> None:
     with serve(tmp_path, "--demo") as daemon:
         ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
