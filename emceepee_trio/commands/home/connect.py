@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 from textwrap import indent
 
 import attrs
@@ -19,6 +20,7 @@ from .backups import Backup, Backups, digest
 from .documents import Document, Unusable
 from .entry import NAME, Entry, command_line, entry_of, is_passing
 from .places import CLIENTS, Around, ClientFile, is_installed, to_be_told
+from .steps import FileStep, carried_out, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,16 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @attrs.frozen
-class Change:
-    """What becomes of one file."""
-
-    place: ClientFile
-    does: str
-    note: str = ""
-    document: Document | None = None
-    entry: Entry | None = None
+class Change(FileStep):
+    entry: Entry | None = attrs.field(default=None, kw_only=True)
     """What is to be written; None if nothing is."""
-    is_bad: bool = False
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     backups = Backups.here()
     steps = [_step(place, words, backups) for name in clients for place in to_be_told(name, around)]
-    show_table(("client", "file", "what", "note"), map(_row, steps))
+    show(steps)
     to_do = [step for step in steps if step.entry is not None]
     failed = any(step.is_bad for step in steps)
     if not to_do:
@@ -66,14 +61,8 @@ def run(options: argparse.Namespace) -> int:
         )
     if not agreed(options, f"Write {len(to_do)} file{'s' * (len(to_do) != 1)}?"):
         return 1
-    for step in to_do:
-        try:
-            _write(step, backups)
-        except Unusable as error:
-            complain(f"emceepee connect: {step.place.client}: {error}")
-            failed = True
-        else:
-            say(f"{step.place.client}: connected; start it anew to have it see that")
+    done = "connected; start it anew to have it see that"
+    failed |= not carried_out(options, to_do, partial(_write, backups), done)
     say("`emceepee disconnect` undoes it.")
     return int(failed)
 
@@ -101,10 +90,6 @@ def _written(steps: Sequence[Change]) -> dict[str, list[str]]:
         if step.place.client not in clients:
             clients.append(step.place.client)
     return found
-
-
-def _row(step: Change) -> tuple[str, str, str, str]:
-    return step.place.client, shown(step.place.path), step.does, step.note
 
 
 def _step(place: ClientFile, words: list[str], backups: Backups) -> Change:
@@ -135,7 +120,7 @@ def _step(place: ClientFile, words: list[str], backups: Backups) -> Change:
     except Unusable as error:
         return Change(place, "left alone", str(error), is_bad=True)
     does = "new file" if document.content is None else "add" if there is None else "change"
-    return Change(place, does, "", document, entry)
+    return Change(place, does, "", document, entry=entry)
 
 
 def _ours(servers: dict[str, object]) -> tuple[str, object]:
@@ -148,7 +133,7 @@ def _ours(servers: dict[str, object]) -> tuple[str, object]:
     return NAME, None
 
 
-def _write(step: Change, backups: Backups) -> None:
+def _write(backups: Backups, step: Change) -> None:
     document, place = step.document, step.place
     assert document is not None
     assert step.entry is not None

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -13,13 +14,13 @@ import attrs
 from ...config.ourselves import is_us
 from ..common.options import PORT
 from ..common.output import complain, say
-from ..common.terminal import show_table
 from .asking import add_arguments as add_clients
-from .asking import agreed, chosen, shown
+from .asking import agreed, chosen
 from .backups import Backup, Backups, digest
 from .documents import Document, Unusable
 from .entry import NAME
 from .places import CLIENTS, Around, ClientFile, places
+from .steps import FileStep, carried_out, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,17 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @attrs.frozen
-class Undoing:
-    """What becomes of one file."""
-
-    place: ClientFile
-    does: str
-    note: str = ""
-    document: Document | None = None
-    backup: Backup | None = None
-    is_whole: bool = False
+class Undoing(FileStep):
+    backup: Backup | None = attrs.field(default=None, kw_only=True)
+    is_whole: bool = attrs.field(default=False, kw_only=True)
     """It becomes what it was, to the byte."""
-    is_bad: bool = False
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,24 +55,14 @@ def run(options: argparse.Namespace) -> int:
     if not found:
         say("There is nothing to undo.")
         return 0
-    show_table(
-        ("client", "file", "what", "note"),
-        [(each.place.client, shown(each.place.path), each.does, each.note) for each in found],
-    )
+    show(found)
     failed = any(each.is_bad for each in found)
     to_do = [each for each in found if each.document is not None]
     if not to_do:
         return int(failed)
     if not agreed(options, f"Change {len(to_do)} file{'s' * (len(to_do) != 1)}?"):
         return 1
-    for each in to_do:
-        try:
-            _undo(each, backups)
-        except Unusable as error:
-            complain(f"emceepee disconnect: {each.place.client}: {error}")
-            failed = True
-        else:
-            say(f"{each.place.client}: disconnected")
+    failed |= not carried_out(options, to_do, partial(_undo, backups), "disconnected")
     return int(failed)
 
 
@@ -113,7 +97,7 @@ def _undoing(place: ClientFile, backups: Backups) -> Undoing | None:
             document.check_writable()
             does = "remove the file" if backup.was is None else "restore"
             note = "which was made for us" if backup.was is None else "to what it was, to the byte"
-            return Undoing(place, does, note, document, backup, is_whole=True)
+            return Undoing(place, does, note, document, backup=backup, is_whole=True)
         servers = document.at(place.keys)
         entry = servers.get(NAME) if isinstance(servers, dict) else None
         if not isinstance(entry, dict) or not is_us(NAME, entry, {PORT}):
@@ -127,14 +111,14 @@ def _undoing(place: ClientFile, backups: Backups) -> Undoing | None:
         if backup is not None
         else "which we have not put there"
     )
-    return Undoing(place, "remove our entry", note, document, backup)
+    return Undoing(place, "remove our entry", note, document, backup=backup)
 
 
 def _is_kept(place: ClientFile, backups: Backups) -> bool:
     return any(backup.path == str(place.path) for backup in backups)
 
 
-def _undo(undoing: Undoing, backups: Backups) -> None:
+def _undo(backups: Backups, undoing: Undoing) -> None:
     document, backup = undoing.document, undoing.backup
     assert document is not None
     if not undoing.is_whole:
