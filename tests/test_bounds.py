@@ -69,7 +69,6 @@ from emceepee_trio.front import log_messages, modern
 from emceepee_trio.front.asking import interrupted
 from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
-from emceepee_trio.front.handshake import clients as http_clients
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.front.pipes import stdio
 from emceepee_trio.front.pipes.answering import Spelled
@@ -379,18 +378,6 @@ async def unanswered(here: Here) -> None:
         held[0][1].answer("x")
         await held[0][0].complete()
         assert "result" in await there.client.request("ping").answer()
-
-
-@tries("front.handshake.clients.BACKLOG")
-async def unread_messages(here: Here) -> None:
-    here.monkeypatch.setattr(http_clients, "BACKLOG", 3)
-    async with open_world() as world:
-        client = await world.joined(BATCHING)
-        told = {"jsonrpc": "2.0", "method": "notifications/x"}
-        status, error = await client.post([told] * 4).error()
-        assert status == 503
-        assert "3 messages" in error["message"]
-        assert "result" in await client.request("ping").answer()
 
 
 @tries("model.json.strict.MISTAKES")

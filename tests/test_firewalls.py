@@ -26,7 +26,7 @@ from emceepee_trio.backend.connections import callbacks, client, connect, health
 from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.front import lists, log_messages, progress
 from emceepee_trio.front.faces import ours
-from emceepee_trio.front.handshake import clients, streams
+from emceepee_trio.front.handshake import connection, streams
 from emceepee_trio.session import buffers, events, session, timers
 from emceepee_trio.session.calls import calls
 from emceepee_trio.session.questions import questions
@@ -420,7 +420,7 @@ PLANTS = [
     Plant(ours, "finish", a_request, "request_crashed"),
     Plant(ours, "run_tool", a_request, "request_crashed"),
     Plant(lists, "enveloped", another_request, "request_crashed"),
-    Plant(clients, "answer", another_request, "client_connection_crashed"),
+    Plant(connection, "answer", another_request, "client_connection_crashed"),
     Plant(activity, "_report", a_wait, "request_crashed"),
     Plant(progress.Progress, "_send", with_progress, "progress_crashed"),
     Plant(response, "event_texts", the_context, "context_crashed"),
@@ -456,7 +456,7 @@ PLANTS = [
     Plant(buffers.Buffers, "hear", a_notification, "notification_crashed"),
     Plant(buffers.Buffers, "log", a_log_line, "log_crashed"),
     Plant(backends.Backends, "_say_gone", a_removal, "removal_crashed"),
-    Plant(clients, "serve_loop", the_client_s_connection, "client_connection_crashed"),
+    Plant(connection, "by_the_sdk", the_client_s_connection, "client_connection_crashed"),
     Plant(log_messages, "named", log_messages_to_the_client, "log_messages_crashed"),
 ]
 

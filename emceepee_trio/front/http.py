@@ -48,7 +48,8 @@ from ..web.wire import (
 )
 from .address import face_of, names_workspace, server_of
 from .faces.face import Face
-from .handshake.clients import HandshakeConnection, HttpSession
+from .handshake.clients import HttpSession
+from .handshake.connection import HandshakeConnection
 from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
 from .handshake.streams import UnknownStream
 from .modern import Modern

@@ -4,8 +4,8 @@ Every request passes :meth:`Front.answer`, the outermost (and only) middleware o
 server. It answers what is ours as a finished dict, which the SDK then does not sieve, and leaves
 the handshake to the SDK.
 
-A transport shows each incoming message to :meth:`Front.observe` before the dispatcher sees it:
-the dispatcher applies a cancellation before anybody could read its reason, and a client that has
+A transport shows each incoming message to :meth:`Front.observe` first: the SDK's dispatcher, where
+there is one, applies a cancellation before anybody could read its reason, and a client that has
 merely stopped waiting shall find its result later.
 """
 
@@ -123,10 +123,10 @@ class Front:
     _logs: LogMessages | None = attrs.field(default=None, init=False)
 
     def observe(self, message: object) -> bool:
-        """A message has come in. Called before the dispatcher gets it, in the order of the wire.
+        """A message has come in. Called before anything else, in the order of the wire.
 
         Returns:
-            Whether it shall not get it: it answers a request of ours.
+            Whether it is for nobody else: it answers a request of ours.
         """
         if self.backchannel is not None and self.backchannel.observe(message):
             return True
@@ -259,23 +259,22 @@ class Front:
         with self._traced(message.id, message.method, {}, version):
             return spelled_answer(message.id, result)
 
+    def answered_in(self, scope: trio.CancelScope, request_id: RequestId) -> None:
+        """A request that was shown is cancelled with that scope, once its client does that."""
+        entry = self._in_flight[coerce_request_id(request_id)]
+        entry.scope = scope
+        if entry.cancelled:  # by a message right behind it
+            scope.cancel("not wanted any more")
+
     async def call(
-        self,
-        message: JSONRPCRequest,
-        report: Report,
-        version: str,
-        *,
-        scope: trio.CancelScope | None = None,
+        self, message: JSONRPCRequest, report: Report, version: str
     ) -> JSONRPCResponse | JSONRPCError:
-        """The answer to a tools/call that was shown; *scope* is cancelled if its client does that.
+        """The answer to a tools/call that was shown.
 
         As by the SDK's dispatcher and :meth:`answer`, without what only other requests need.
         """
         key = coerce_request_id(message.id)
         entry = self._in_flight[key]
-        entry.scope = scope
-        if scope is not None and entry.cancelled:  # by a message right behind it
-            scope.cancel("not wanted any more")
         fields = {"session": self.session.id, "method": message.method}
         try:
             params = message.params or {}

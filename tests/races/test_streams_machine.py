@@ -18,7 +18,7 @@ from asgi_client import BATCHING, LATEST, Exchange
 from asgi_world import Speaker, World, open_world, texts
 from emceepee_trio.config import Config, Limits
 from emceepee_trio.config.bounds import HOUR
-from emceepee_trio.front.handshake.clients import LAST_ANSWERS
+from emceepee_trio.front.handshake.connection import LAST_ANSWERS
 from emceepee_trio.front.handshake.readers import QUICK
 from emceepee_trio.front.handshake.stream import Stream
 from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE

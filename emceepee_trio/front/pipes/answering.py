@@ -126,7 +126,8 @@ class Answering:
         version = self._front.version
         try:
             with scope:
-                said = await self._front.call(message, self._report, version, scope=scope)
+                self._front.answered_in(scope, message.id)
+                said = await self._front.call(message, self._report, version)
         finally:
             self._under_way.discard(scope)
         if scope.cancel_called and scope not in self._refused:

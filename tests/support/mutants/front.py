@@ -27,26 +27,26 @@ FRONT = (
         "        if host is None:\n",
         "web/test_security.py::test_evil_that_calls_us_evil_may_not",
     ),
-    # Sessions and their dispatchers
+    # Sessions and their connections
     mutant(
         "clients share the requests that are under way",
-        "front/handshake/clients.py",
+        "front/handshake/connection.py",
         "    _exchanges: dict[RequestId, Exchange] = attrs.field(factory=dict, init=False)\n",
         "    _exchanges: dict[RequestId, Exchange] = attrs.field(default={}, init=False)\n",
         "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
     ),
     mutant(
-        "clients share a dispatcher",
-        "front/handshake/clients.py",
-        "        factory=lambda: trio.open_memory_channel[Any](BACKLOG), init=False\n",
-        "        default=trio.open_memory_channel[Any](BACKLOG), init=False\n",
-        "front/test_sessions.py::test_fifty_clients_at_once_with_the_same_ids_get_their_own_secrets",
+        "what comes before the answer to initialize is refused",
+        "front/handshake/connection.py",
+        "            if self._greeted is not None:",
+        "            if False:",
+        "front/handshake/test_connection.py",
     ),
     mutant(
         "calls end with the connection that has made them",
-        "front/handshake/clients.py",
-        "        self.front.give_up()\n        self.front.draining.set()\n        # No",
-        "        self.front.draining.set()\n        # No",
+        "front/handshake/connection.py",
+        "        self.front.give_up()\n        self.front.draining.set()\n        scopes",
+        "        self.front.draining.set()\n        scopes",
         "front/handshake/test_rejoin.py::test_calls_in_flight_become_tasks_at_once",
     ),
     mutant(
@@ -112,9 +112,9 @@ FRONT = (
     # Deliveries
     mutant(
         "events count as delivered when they are put into a stream, and not when that is written",
-        "front/handshake/clients.py",
-        "                delivery, exchange.delivery = exchange.delivery, None\n",
-        "                exchange.delivery = exchange.delivery and exchange.delivery.commit()\n",
+        "front/handshake/connection.py",
+        "            delivery, exchange.delivery = exchange.delivery, None\n",
+        "            exchange.delivery = exchange.delivery and exchange.delivery.commit()\n",
         "front/test_deliveries.py",
     ),
     mutant(
