@@ -26,7 +26,7 @@ OWN = {
     "front/news.py": {"run": "of one connection's messages"},
     "front/faces/native/news.py": {"run": "of one connection's news"},
     "front/log_messages.py": {"run": "of one connection's messages"},
-    "front/modern.py": {"serve": "of one request", "_respond": "of its answer"},
+    "front/modern.py": {"serve": "of one request"},
     "front/handshake/readers.py": {"while_connected": "of one request"},
     "front/pipes/stdio.py": {"serve_stdio": "of the process", "_serve": "of its one connection"},
     "tools/common/pages.py": {"_are_done": "of one call"},

@@ -49,16 +49,15 @@ from pydantic import ValidationError
 from .. import logs
 from ..config import OUR_NAME
 from ..model.events import SessionShared
-from ..model.json.spelling import is_long
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
+from ..waits.bell import Bell
 from ..waits.slices import in_slices
 from ..web.wire import (
     KEEP_ALIVE,
     KEEP_ALIVE_EVERY,
-    ClientGone,
     Headers,
     answer,
     dump,
@@ -101,10 +100,16 @@ class _Exchange:
     transport: TransportContext = attrs.field(default=TRANSPORT, init=False)
     message_metadata: None = attrs.field(default=None, init=False)
     can_send_request: bool = attrs.field(default=False, init=False)
+    is_stream: bool = attrs.field(default=False, init=False)
+    """It is answered as an event stream."""
     is_written: bool = attrs.field(default=False, init=False)
     """The transport has the answer."""
+    quiet: trio.CancelScope = attrs.field(
+        factory=partial(trio.move_on_after, KEEP_ALIVE_EVERY), init=False
+    )
+    """Until something is said before the answer, or nothing has been for long."""
     _delivery: Delivery | None = attrs.field(default=None, init=False)
-    _waiting: trio.CancelScope | None = attrs.field(default=None, init=False)
+    _news: Bell = attrs.field(factory=Bell, init=False)
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -128,7 +133,13 @@ class _Exchange:
     def say(self, message: JSONRPCNotification) -> None:
         """Before the answer."""
         self.said.append(dump(message))
-        self._tell()
+        self.begin_stream()
+        self.quiet.cancel("something is said")
+        self._news.ring()
+
+    def begin_stream(self) -> None:
+        """Unless there is an answer: what is decided first stays."""
+        self.is_stream |= self.answer is None
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -138,11 +149,6 @@ class _Exchange:
     def carry(self, _: RequestId, delivery: Delivery) -> None:
         """The answer is going to tell of these events."""
         self._delivery = delivery
-
-    @property
-    def carries(self) -> bool:
-        """Something is lost if the answer is."""
-        return self._delivery is not None
 
     def settle(self, *, is_told: bool) -> None:
         """What becomes of them, if nothing has yet."""
@@ -154,35 +160,12 @@ class _Exchange:
 
     def finish(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         self.answer = answer
-        self._tell()
+        self._news.ring()
 
-    def _tell(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel("there are news")
-
-    async def news(self, gone: Callable[[], Awaitable[object]]) -> bool:
-        """Wait for the answer, or for what is said before it, until the client has heard nothing
-        for long. Whether there are any.
-
-        Raises:
-            ClientGone: *gone* has returned meanwhile.
-        """
-        with trio.move_on_after(0 if self._has_news else KEEP_ALIVE_EVERY) as self._waiting:
-            await gone()
-            raise ClientGone
-        self._waiting = None
-        return self._has_news
-
-    @property
-    def is_short(self) -> bool:
-        """All there is to say, in one step."""
-        if self.said or self.answer is None:
-            return False
-        return isinstance(self.answer, JSONRPCError) or not is_long(self.answer.result)
-
-    @property
-    def _has_news(self) -> bool:
-        return self.answer is not None or bool(self.said)
+    async def news(self) -> None:
+        """Wait for the answer, or for what is said before it."""
+        while not self.said and self.answer is None:
+            await self._news.wait()
 
 
 @attrs.define(eq=False)
@@ -312,16 +295,30 @@ class Modern:
         async def report(*progress: Any) -> None:
             exchange.say(progress_note(*progress))
 
+        async def respond() -> None:
+            await handle()
+            if not exchange.is_stream:
+                await _answer(exchange, send)
+                nursery.cancel_scope.cancel("answered")
+
+        async def stream() -> None:
+            await _stream(exchange, send)
+            nursery.cancel_scope.cancel("answered")
+
         with session.presence.busy(), workspace.serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(handle)
-                    try:
-                        await _respond(exchange, receive, send)
-                    except ClientGone:
-                        # Closing the response is this era's cancellation.
-                        front.client_is_gone()
-                        nursery.cancel_scope.cancel("client is gone")
+                    nursery.start_soon(respond)
+                    with exchange.quiet:
+                        await _gone(receive)
+                    if exchange.quiet.cancelled_caught:
+                        exchange.begin_stream()
+                        if exchange.is_stream:
+                            nursery.start_soon(stream)
+                        await _gone(receive)
+                    # Closing the response is this era's cancellation.
+                    front.client_is_gone()
+                    nursery.cancel_scope.cancel("client is gone")
             finally:
                 exchange.settle(is_told=False)
                 if request.on_end is not None:
@@ -345,36 +342,6 @@ class Modern:
         self.manager.end(session, "DELETE")
 
 
-async def _respond(exchange: _Exchange, receive: Receive, send: Send) -> None:
-    """Answer, as an event stream if something is to be said before.
-
-    Raises:
-        ClientGone: closing the response is this era's cancellation.
-    """
-    await exchange.news(partial(_gone, receive))
-    if exchange.is_short:
-        await _answer(exchange, send)
-        return
-    # All else may take as long as its reader likes, who may go in the middle of it.
-    is_gone = False
-
-    async def watch() -> None:
-        nonlocal is_gone
-        await _gone(receive)
-        is_gone = True
-        nursery.cancel_scope.cancel("client is gone")
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch)
-        if exchange.answer is not None and not exchange.said:
-            await _answer(exchange, send)
-        else:
-            await _stream(exchange, send)
-        nursery.cancel_scope.cancel("answered")
-    if is_gone:
-        raise ClientGone
-
-
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -388,13 +355,13 @@ async def _answer(exchange: _Exchange, send: Send) -> None:
 
 async def _stream(exchange: _Exchange, send: Send) -> None:
     await start_events(send)
-    while True:
-        for _ in range(len(exchange.said)):
-            await send_event(send, await in_slices(event(exchange.said.popleft())))
-        if exchange.answer is not None and not exchange.said:
-            break
-        if not await exchange.news(trio.sleep_forever):
+    while exchange.said or exchange.answer is None:
+        with trio.move_on_after(KEEP_ALIVE_EVERY) as silence:
+            await exchange.news()
+        if silence.cancelled_caught:
             await send_event(send, KEEP_ALIVE)
+        while exchange.said:
+            await send_event(send, await in_slices(event(exchange.said.popleft())))
     end = {"type": "http.response.body", "body": await in_slices(event(await _said(exchange)))}
     await _hand_over(exchange, partial(send, end))
 
@@ -409,12 +376,9 @@ async def _said(exchange: _Exchange) -> str:
 
 async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) -> None:
     """Write the answer, unless the client is known to be gone."""
-    await trio.lowlevel.checkpoint_if_cancelled()
+    await trio.lowlevel.checkpoint()  # who watches may learn it in this very tick
     # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
     exchange.is_written = True
-    if not exchange.carries:
-        await write()
-        return
     exchange.settle(is_told=True)
     with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
         await write()

@@ -1,4 +1,4 @@
-"""Rounds whose answers are lost in the tick in which they are made: who comes again goes on.
+"""Rounds whose answers are lost at any step of their making: who comes again goes on.
 
 What the transport was given before it saw that its client is gone counts as told.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import attrs
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -15,12 +16,10 @@ from asgi_world import open_world
 from emceepee_trio.config import Config, Server
 from emceepee_trio.front.asking.interrupted import TOGETHER
 from memory_peers import Peer, Peers
-from parts import hop, in_many_orders
+from parts import in_many_orders
 from rounds import FORM, Wanted, accepted
 from sharers import result
-
-TICKS = 20
-"""In which an answer is on its way to who writes it."""
+from vanishing import Steps
 
 
 @asynccontextmanager
@@ -42,28 +41,55 @@ async def asked() -> AsyncGenerator[tuple[Peer, int, Wanted]]:
             yield peer, call, wanted
 
 
-async def lose(wanted: Wanted, ticks: int) -> bool:
-    """Whether nobody has what its client was to be told."""
-    await hop(ticks)
-    wanted.drop()
-    await wait_all_tasks_blocked()
-    had = len(wanted.states), len(wanted.results)
+@asynccontextmanager
+async def retried() -> AsyncGenerator[tuple[Peer, int, Wanted]]:
+    """The same, once the client has answered."""
+    async with asked() as (peer, call, wanted):
+        await trio.sleep(TOGETHER)
+        await wait_all_tasks_blocked()
+        wanted.read()
+        answer(wanted)
+        await wait_all_tasks_blocked()
+        yield peer, call, wanted
+        assert peer.began == ["t"]
+
+
+def answer(wanted: Wanted) -> None:
+    (key,) = wanted.asked
+    wanted.again({key: accepted("client")})
+
+
+@attrs.define
+class Loss:
+    is_one: bool = False
+    """Nobody has what the client was to be told."""
+
+
+@asynccontextmanager
+async def losing(wanted: Wanted, steps: Steps, order: int) -> AsyncGenerator[Loss]:
+    """The client vanishes at a step of what happens in the block, and of what follows."""
+    had, loss = (len(wanted.states), len(wanted.results)), Loss()
+    with steps.vanishing(order, wanted.drop):
+        yield loss
+        await wait_all_tasks_blocked()
     wanted.read()
-    return had == (len(wanted.states), len(wanted.results)) and wanted.may_run == 1
+    loss.is_one = had == (len(wanted.states), len(wanted.results)) and wanted.may_run == 1
 
 
 def test_who_was_asked_in_an_answer_that_was_lost_is_asked_again() -> None:
+    steps = Steps()
+
     async def race(order: int) -> bool:
         async with asked() as (peer, call, wanted):
-            await trio.sleep(TOGETHER)
-            if not await lose(wanted, 0):
+            async with losing(wanted, steps, order) as loss:
+                await trio.sleep(TOGETHER)
+            if not loss.is_one:
                 return False
             await trio.sleep(5)
             wanted.send()
             await trio.sleep(1)
             wanted.read()
-            (key,) = wanted.asked
-            wanted.again({key: accepted("client")})
+            answer(wanted)
             await wait_all_tasks_blocked()
             peer.answer(call, result("all is well"))
             await wait_all_tasks_blocked()
@@ -76,39 +102,32 @@ def test_who_was_asked_in_an_answer_that_was_lost_is_asked_again() -> None:
 
 
 def test_who_has_lost_the_answer_to_a_retry_sends_it_again() -> None:
+    steps = Steps()
+
     async def race(order: int) -> bool:
-        async with asked() as (peer, call, wanted):
-            await trio.sleep(TOGETHER)
-            await wait_all_tasks_blocked()
-            wanted.read()
-            (key,) = wanted.asked
-            wanted.again({key: accepted("client")})
-            await wait_all_tasks_blocked()
-            peer.answer(call, result("all is well"))
-            if not await lose(wanted, order % TICKS):
+        async with retried() as (peer, call, wanted):
+            async with losing(wanted, steps, order) as loss:
+                peer.answer(call, result("all is well"))
+            if not loss.is_one:
                 return False
             await trio.sleep(5)
-            wanted.again({key: accepted("client")})
+            answer(wanted)
             await wait_all_tasks_blocked()
             wanted.read()
             assert "all is well" in wanted.said
-            assert peer.began == ["t"]
             return True
 
     assert set(in_many_orders(race, 100)) == {True, False}
 
 
 def test_what_a_retry_came_to_and_nobody_fetches_is_kept_as_a_task() -> None:
+    steps = Steps()
+
     async def race(order: int) -> bool:
-        async with asked() as (peer, call, wanted):
-            await trio.sleep(TOGETHER)
-            await wait_all_tasks_blocked()
-            wanted.read()
-            (key,) = wanted.asked
-            wanted.again({key: accepted("client")})
-            await wait_all_tasks_blocked()
-            peer.answer(call, result("all is well"))
-            if not await lose(wanted, order % TICKS):
+        async with retried() as (peer, call, wanted):
+            async with losing(wanted, steps, order) as loss:
+                peer.answer(call, result("all is well"))
+            if not loss.is_one:
                 return False
             await trio.sleep(60)
             listed = await wanted.client.modern_call("list_tasks", include_completed=True)

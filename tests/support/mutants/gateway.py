@@ -150,8 +150,9 @@ GATEWAY = (
     mutant(
         "nobody looks whether a client is gone while its answer is made",
         "front/modern.py",
-        "    if exchange.is_short:\n",
-        "    if exchange.answer is not None and not exchange.said:\n",
+        '                    nursery.cancel_scope.cancel("client is gone")\n',
+        "                    if exchange.answer is None:\n"
+        '                        nursery.cancel_scope.cancel("client is gone")\n',
         "front/test_modern.py::test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again",
     ),
 )
