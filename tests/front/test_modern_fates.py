@@ -16,7 +16,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from asgi_client import Client, Exchange
-from asgi_world import World, open_world
+from asgi_world import World, open_world, texts
 from emceepee_trio.config import Config, ResultSettings, Server
 from memory_peers import Peer, Peers
 from parts import in_many_orders
@@ -123,3 +123,15 @@ def test_who_vanishes_while_it_listens_is_forgotten() -> None:
             return bool(listening.status)
 
     assert set(in_many_orders(race, ORDERS)) == {True, False}
+
+
+def test_what_is_said_in_the_tick_of_the_answer_comes_before_it() -> None:
+    async def race(_: int) -> None:
+        async with open_world() as world:
+            exchange = world.client().modern("test/speak", key="k")
+            speaker = await world.speaker("k")
+            await speaker.say("first")
+            speaker.answer("done")
+            assert texts((await exchange.complete()).messages) == ["first", "done"]
+
+    in_many_orders(race, ORDERS)

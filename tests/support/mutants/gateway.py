@@ -155,4 +155,25 @@ GATEWAY = (
         '                        nursery.cancel_scope.cancel("client is gone")\n',
         "front/test_modern.py::test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again",
     ),
+    mutant(
+        "who goes as something happens is told of it all the same",
+        "front/modern.py",
+        "    await trio.lowlevel.checkpoint()  # who",
+        "    await trio.lowlevel.checkpoint_if_cancelled()  # who",
+        "front/test_modern.py::test_who_closes_a_wait_leaves_its_events_to_the_next",
+    ),
+    mutant(
+        "an answer that counts as told is broken off before it is written",
+        "front/modern.py",
+        "    with trio.CancelScope(shield=True):  # bounded by the transport's patience",
+        "    with trio.CancelScope():  # bounded by the transport's patience",
+        "front/test_modern_fates.py::test_who_vanishes_at_any_step_of_a_call_has_it_by_asking_again",
+    ),
+    mutant(
+        "what is said before an answer makes no stream of it",
+        "front/modern.py",
+        "        self.begin_stream()\n",
+        "        self.is_stream = False\n",
+        "front/test_modern_fates.py::test_what_is_said_in_the_tick_of_the_answer_comes_before_it",
+    ),
 )
