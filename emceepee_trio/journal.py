@@ -2,14 +2,13 @@
 
 Whoever decides something notes it, synchronously, at the line that does, and knows no reader. Each
 reader gets every fact of the kinds that it wants at once, in order, and must not block: whoever
-is slower than that reads from a :class:`Ring`. What a reader raises is a bug of its own, and costs
-nobody else anything. A kind that nobody wants is not even made.
+is slower than that keeps them. What a reader raises is a bug of its own, and costs nobody else
+anything. A kind that nobody wants is not even made.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from itertools import count
@@ -102,26 +101,3 @@ class Journal:
                 self._wanted[kind] = left
             else:
                 del self._wanted[kind]
-
-
-@attrs.define(eq=False)
-class Ring:
-    """The newest facts, for a reader who comes when it has the time."""
-
-    most: int
-    dropped: int = attrs.field(default=0, init=False)
-    """How many it has not come in time for, in all."""
-    _facts: deque[Fact] = attrs.field(factory=deque, init=False)
-
-    def put(self, fact: Fact) -> None:
-        """The oldest makes room."""
-        if len(self._facts) == self.most:
-            self._facts.popleft()
-            self.dropped += 1
-        self._facts.append(fact)
-
-    def take(self) -> list[Fact]:
-        """All that came since the last time, oldest first."""
-        facts = list(self._facts)
-        self._facts.clear()
-        return facts

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee_trio.journal import Journal, Reader, Ring
+from emceepee_trio.journal import Journal, Reader
 from emceepee_trio.model import facts
-from emceepee_trio.model.facts import CallSent, Fact, ResultRead, SessionEnded, SessionOpened
+from emceepee_trio.model.facts import CallSent, Fact, SessionEnded, SessionOpened
 
 KINDS = (SessionOpened, SessionEnded)
 
@@ -130,29 +130,6 @@ def test_a_reader_may_come_and_go_as_it_reads() -> None:
 def test_what_has_no_id_gets_a_number_of_its_own() -> None:
     journal = Journal(at_noon)
     assert journal.number() != journal.number()
-
-
-@given(most=st.integers(1, 5), acts=st.lists(st.booleans(), max_size=40))
-def test_a_ring_has_the_newest_and_counts_the_others(most: int, acts: list[bool]) -> None:
-    journal, ring = Journal(at_noon), Ring(most)
-    noted: list[str] = []
-    taken: list[Fact] = []
-    with journal.reading(reader(ring.put, ResultRead)):
-        for takes in acts:
-            if takes:
-                new = ring.take()
-                assert len(new) <= most
-                taken += new
-            else:
-                noted.append(str(len(noted)))
-                journal.note(ResultRead, "s", noted[-1])
-    taken += ring.take()
-    assert ring.take() == []
-    assert len(taken) + ring.dropped == len(noted)
-    told = [fact.call for fact in taken if isinstance(fact, ResultRead)]
-    assert told == sorted(told, key=int)
-    assert set(told) <= set(noted)
-    assert told[-1:] == noted[-1:]
 
 
 def test_no_fact_has_room_for_what_others_wrote() -> None:

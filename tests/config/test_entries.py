@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from emceepee_trio.config import ConfigError, Defaults, Server, parse, server_from_arguments
+from emceepee_trio.config import ConfigError, Server, parse, server_from_arguments
 from emceepee_trio.config.entries import edited, entry_of, shown
 from emceepee_trio.model.text.redact import HIDDEN
 
@@ -19,7 +19,6 @@ PROGRAM = Server(
     allowed_tools=("git_*",),
 )
 PAGE = Server("docs", url="https://h.example/mcp", headers={"Authorization": "Bearer hush"})
-OF_DEFAULTS = {a.name for a in attrs.fields(Defaults)}
 
 
 def made(server: Server, said: dict[str, Any]) -> Server:
