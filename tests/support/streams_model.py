@@ -69,8 +69,8 @@ class Place:
     posts: list[Log] = attrs.field(factory=list)
     forgotten: int = 0
     """Messages of POSTs that the client has no interest in any more."""
-    missed: int = 0
-    """Messages that were evicted before the client got them."""
+    missed: set[str] = attrs.field(factory=set)
+    """Messages that were evicted before the client got them: each once, however often it asks."""
 
     @property
     def logs(self) -> list[Log]:
@@ -94,7 +94,7 @@ class Place:
             skipped = [n for n in still[1:] if n <= first]
             if lenient:  # without an id it does not ask for what may have been on its way
                 skipped = [n for n in skipped if n > max(log.written, log.maybe_written)]
-            self.missed += len(skipped)
+            self.missed.update(log.said[n] for n in skipped)
             assert first >= (log.written if lenient else connection.start)
             connection.start = first
             log.written = first
