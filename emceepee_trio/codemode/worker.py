@@ -1,9 +1,8 @@
 """The program that runs one script in a sandbox.
 
-It owns the sandbox, which is a process of its own below this one. It is told the script on
-standard input and asks there for whatever the script calls; it opens no file, knows no server, and
-ends with its script. Messages are JSON-RPC, a line each. Nobody has to believe what it says:
-`run.py` has the bounds.
+It owns the sandbox, which is a process of its own below this one. What the script calls it asks
+the daemon for (`outside.py`); it opens no file, knows no server, and ends with its script. Nobody
+has to believe what it says: `run.py` has the bounds.
 
 A script's functions return at once with what the script awaits. So as many are under way as it has
 gathered, and this program waits for the daemon only when the script can do nothing else.
@@ -17,7 +16,6 @@ import json
 import math
 import os
 import resource
-import select
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +26,7 @@ from uuid import UUID
 import pydantic_monty as monty
 
 from .crossing import DEPTH, FUNCTIONS, SHOWN, Unsayable, line, plain, pointed
+from .outside import Outside, SandboxGone
 
 PRELUDE = "import asyncio, json\nToolError = RuntimeError\n"
 """The sandbox knows no subclasses of exceptions."""
@@ -37,11 +36,6 @@ FRAMES = 6
 """Of a traceback, the innermost, that are shown."""
 MESSAGE = 4000
 """Characters of an error's message that are."""
-CHUNK = 64 * 1024
-"""Bytes read at once."""
-LOG_LINE = 16 * 1024
-LOG_BYTES = 1024 * 1024
-"""Of a line that is logged, and of all together; what is beyond is counted."""
 FILES = 64
 """That it may have open; it needs a few pipes."""
 BASE = 384 * 1024 * 1024
@@ -65,107 +59,6 @@ HINTS = {
     "does not yet support": "the sandbox knows most of Python, but not that",
 }
 """What to say of an error beside what the sandbox says."""
-
-
-class SandboxGone(Exception):
-    """Killed, while nobody talked to it."""
-
-
-class Outside:
-    """The daemon: what it is told and asked, and what it has answered."""
-
-    def __init__(self) -> None:
-        self.most = 0
-        """Bytes of a message."""
-        self.sandbox: int | None = None
-        """A handle of its process: who waits for us must not wait for what is gone."""
-        self.lost_lines = self.lost_bytes = 0
-        self._heard = bytearray()
-        self._answers: dict[int, dict[str, Any]] = {}
-        self._logged = 0
-        self._printed = ""
-
-    def told(self) -> dict[str, Any]:
-        """The next message; this program ends if there will be none."""
-        while b"\n" not in self._heard:
-            watched = [0] if self.sandbox is None else [0, self.sandbox]
-            ready, _, _ = select.select(watched, [], [])
-            if 0 not in ready:
-                raise SandboxGone
-            chunk = os.read(0, CHUNK)
-            if not chunk:
-                os._exit(0)
-            self._heard += chunk
-        said, _, rest = self._heard.partition(b"\n")
-        self._heard = bytearray(rest)
-        message: dict[str, Any] = json.loads(said)
-        return message
-
-    def say(self, message: Mapping[str, Any]) -> None:
-        """Raises `Unsayable` if it is too long."""
-        said = json.dumps({"jsonrpc": "2.0", **message}, allow_nan=False).encode()
-        if len(said) > self.most:
-            raise Unsayable(
-                f"it is {len(said)} bytes of JSON, and no more than {self.most} cross "
-                "(limits.message); make it smaller"
-            )
-        sys.stdout.buffer.write(said + b"\n")
-        sys.stdout.buffer.flush()
-
-    def ask(self, number: int, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Raises `Unsayable` if an argument cannot cross."""
-        self.flush()
-        params = {"name": name, "args": plain(args), "kwargs": plain(kwargs)}
-        self.say({"id": number + 1, "method": "call", "params": params})
-
-    def answer(self, wanted: Sequence[int]) -> tuple[int, dict[str, Any]]:
-        """The next that has come to one of these, as the sandbox takes it."""
-        while True:
-            for number in wanted:
-                if number in self._answers:
-                    return number, self._answers.pop(number)
-            message = self.told()
-            self.answered(message["id"] - 1, result(message))
-
-    def answered(self, number: int, answer: dict[str, Any]) -> None:
-        self._answers[number] = answer
-
-    def printed(self, _stream: str, text: str) -> None:
-        """In pieces, as they come."""
-        *lines, self._printed = (self._printed + text).split("\n")
-        for each in lines:
-            self.log(each)
-        if len(self._printed) > LOG_LINE:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._printed:
-            said, self._printed = self._printed, ""
-            self.log(said)
-
-    def log(self, text: str) -> None:
-        size = len(text.encode(errors="replace"))
-        if self._logged + size > LOG_BYTES:
-            self.lost_lines += 1
-            self.lost_bytes += size
-            return
-        kept = text[:LOG_LINE]
-        self._logged += len(kept) + 1
-        self.lost_bytes += len(text) - len(kept)
-        self.say({"method": "log", "params": {"text": kept}})
-
-
-def result(message: Mapping[str, Any]) -> dict[str, Any]:
-    """What has been answered, as the sandbox takes it."""
-    if "error" in message:
-        return {"exc_type": "RuntimeError", "message": message["error"]["message"]}
-    said = message["result"]
-    if "text" not in said:
-        return {"return_value": said["value"]}
-    try:
-        return {"return_value": json.loads(said["text"])}
-    except (ValueError, RecursionError):
-        return {"return_value": said["text"]}
 
 
 class Servers(tuple[str, ...]):

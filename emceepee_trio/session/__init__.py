@@ -3,6 +3,5 @@
 `session` the nursery and its rooms: `calls`, `questions`, `timers`, `events`, `buffers`, `results`
 (each is `kept`) · `announcements` what all of them say, on its way to who listens · `presence`
 whether anybody is there, and `idle` what becomes of it if nobody is · `servers` which it has, and
-what of them can be found · `manager` where sessions begin and end, and servers come to them and
-leave them.
+what of them can be found · `manager` where sessions begin and end.
 """

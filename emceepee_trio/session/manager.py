@@ -1,11 +1,11 @@
-"""The one place where sessions begin and end, and where servers come to them and leave them."""
+"""The one place where sessions begin and end."""
 
 from __future__ import annotations
 
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,16 +13,13 @@ import attrs
 import trio
 
 from .. import logs
-from ..backend.backend import Backend
 from ..backend.catalogue.shelf import open_memory
-from ..backend.children.process import PATIENCE
 from ..backend.children.reaper import open_reaper
 from ..backend.children.starts import Starts, cores
-from ..backend.connections.client import Client
 from ..backend.shared import Shared
 from ..backend.sharing.sharing import Sharing, open_sharing
-from ..config import Config, Server
-from ..errors import ConnectFailed, EmceepeeError, LimitReached
+from ..config import Config
+from ..errors import EmceepeeError, LimitReached
 from ..journal import Journal, Reader
 from ..logs import facts as log_reader
 from ..model.facts import SessionEnded, SessionOpened
@@ -33,6 +30,7 @@ from ..waits.slot import Slot
 from .idle import IdleWatch
 from .kept import ResultFolders
 from .results import open_folders
+from .servers.changes import ServerChanges
 from .servers.registry import Registry
 from .servers.unshown import Unshown
 from .session import Session
@@ -60,6 +58,8 @@ class SessionManager:
     _folders: ResultFolders = attrs.field(factory=lambda: ResultFolders(None))
     sharing: Sharing | None = None
     unshown: Unshown = attrs.field(factory=Unshown)
+    servers: ServerChanges = attrs.field(init=False)
+    """How servers come to those that live, and leave them."""
     _sessions: dict[str, Slot[Session]] = attrs.field(factory=dict, init=False)
     _new_id: Ids = attrs.field(factory=lambda: Ids(time.time, secrets.token_bytes), init=False)
     draining: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -67,6 +67,9 @@ class SessionManager:
     _closed: bool = attrs.field(default=False, init=False)
     _opening: Counter[str] = attrs.field(factory=Counter, init=False)
     """How many are about to be handed the session of that id: it makes no room for others."""
+
+    def __attrs_post_init__(self) -> None:
+        self.servers = ServerChanges(self.registry, self.sessions)
 
     @property
     def journal(self) -> Journal:
@@ -188,7 +191,7 @@ class SessionManager:
                             inner, "sweeper_crashed", session.sweeper.run, session=session_id
                         )
                         for server in self.registry.visible(principal).values():
-                            self._start_backend(session, server, is_planned=True)
+                            self.servers.start(session, server, is_planned=True)
                         self.journal.note(SessionOpened, session_id, principal)
                         slot.set(session)
                 finally:
@@ -218,63 +221,6 @@ class SessionManager:
         living = [slot.peek() for slot in self._sessions.values() if slot.is_settled]
         return [s for s in living if principal in (None, s.principal)]
 
-    async def add_server(
-        self, session: Session, server: Server, *, keep_on_failure: bool
-    ) -> tuple[Client | None, bool]:
-        """Connect *session* to *server*; if that works, its principal's other sessions too.
-
-        Returns:
-            The client (None if it failed and is kept), and whether a server of that name made room.
-
-        Raises:
-            ToolError: it may not be added, or the one attempt failed and nothing is kept.
-        """
-        session.check_open()
-        server = self.registry.check(session.principal, server)
-        if (same := _same(session, server)) is not None:
-            return await same.connection(), False
-        restricted = self.registry.restricts(server.name)
-        candidate = session.backends.begin(server, restricted=restricted, once=not keep_on_failure)
-        try:
-            client = await _first_try(candidate, keep_on_failure)
-            # Others were busy meanwhile: the session may be over, the name or the last place taken.
-            session.check_open()
-            self.registry.check(session.principal, server)
-        except BaseException:
-            candidate.leave("not added", PATIENCE)
-            raise
-        if (same := _same(session, server)) is not None:
-            candidate.leave("added twice", PATIENCE)
-            return await same.connection(), False
-        # No checkpoint from here on: either all of it has happened or none.
-        session.backends.drop(server.name, "replaced", PATIENCE)
-        session.backends.put(candidate)
-        replaced = server.name in self.registry.visible(session.principal)
-        self.registry.add(session.principal, server)
-        by = session.client_name
-        logs.write("info", "server_added", session=session.id, server=server.name, by=by)
-        for other in self.sessions(session.principal):
-            if other is not session:
-                previous = other.backends.drop(server.name, "replaced", PATIENCE)
-                if previous is not None:
-                    other.backends.say_removed(previous.server, session.client_name)
-                other.backends.say_added(server, session.client_name)
-                # Somebody wants it, and nobody knows yet whether it works there, too.
-                self._start_backend(other, server).wake()
-        return client, replaced
-
-    async def remove_server(self, session: Session, name: str) -> None:
-        """Disconnect every session that has it, and wait for this one's connection to close."""
-        shared = self.registry.is_shared(name)
-        self.registry.remove(session.principal, name)
-        ours = None
-        # No checkpoint until nobody has it any more: a server of that name may be added again.
-        for other in self.sessions(None if shared else session.principal):
-            gone = other.backends.remove(name, session.client_name)
-            ours = gone if other is session else ours
-        if ours is not None:
-            await ours.wait()
-
     def reload(self, config: Config) -> None:
         """Take a new configuration. Synchronous; only servers whose entry changed are touched.
 
@@ -284,91 +230,7 @@ class SessionManager:
         self._shared.tokens = frozenset(config.http.bearers.values())
         self._shared.starts.allow(config.limits.starting or cores())
         self.registry.reload(config)
-        self._follow(BY_CONFIG)
-
-    def offer_server(
-        self, principal: str, server: Server, by: str, said: Mapping[str, object]
-    ) -> None:
-        """Have the sessions of *principal* connect to *server*, those to come as well.
-
-        Its entry has *said* so much; the rest is as the operator has it for all.
-
-        Raises:
-            ToolError: it may not be added.
-        """
-        server = self.registry.check(principal, server, said)
-        self.registry.add(principal, server)
-        self._follow(by)
-
-    def forget_server(self, principal: str, name: str, by: str) -> None:
-        """The opposite, also of a configured one, for everybody.
-
-        Raises:
-            ServerNotFound: there is none.
-        """
-        self.registry.remove(principal, name)
-        self._follow(by)
-
-    def switch_server(self, principal: str, name: str, by: str, *, on: bool) -> None:
-        """See :meth:`.Registry.switch`."""
-        self.registry.switch(principal, name, on=on)
-        self._follow(by)
-
-    def edit_server(
-        self, principal: str, server: Server, by: str, said: Mapping[str, object]
-    ) -> None:
-        """See :meth:`.Registry.edit`."""
-        self.registry.edit(principal, server, said)
-        self._follow(by)
-
-    def restore_server(self, principal: str, name: str, by: str) -> None:
-        """See :meth:`.Registry.restore`."""
-        self.registry.restore(principal, name)
-        self._follow(by)
-
-    def _follow(self, by: str) -> None:
-        """Sessions get the servers that the registry has; only what is another is touched."""
-        for session in self.sessions():
-            wanted = self.registry.visible(session.principal)
-            for name, backend in list(session.backends.items()):
-                if wanted.get(name) == backend.server:
-                    backend.restricted = self.registry.restricts(name)
-                    continue
-                if name in wanted:
-                    session.backends.drop(name, "replaced", PATIENCE)
-                    session.backends.say_removed(backend.server, by)
-                else:
-                    session.backends.remove(name, by)
-            for name, server in wanted.items():
-                if name not in session.backends:
-                    session.backends.say_added(server, by)
-                    self._start_backend(session, server)
-
-    def _start_backend(
-        self, session: Session, server: Server, *, is_planned: bool = False
-    ) -> Backend:
-        restricted = self.registry.restricts(server.name)
-        return session.backends.start(server, restricted=restricted, is_planned=is_planned)
-
-
-def _same(session: Session, server: Server) -> Backend | None:
-    backend = session.backends.get(server.name)
-    return backend if backend is not None and backend.server == server else None
-
-
-async def _first_try(backend: Backend, keep_on_failure: bool) -> Client | None:
-    try:
-        return await backend.connection()
-    except (ConnectFailed, LimitReached) as error:
-        if keep_on_failure:
-            return None
-        # What it says of the next try is not true of a server that will not be there.
-        details = {k: v for k, v in (error.details or {}).items() if k != "next_retry_ms"}
-        raise type(error)(
-            f"server {backend.server.name!r}: {backend.last_error}; it is not added, correct it "
-            "and add it again",
-            details,
-        ) from None
+        self.servers.follow(BY_CONFIG)
 
 
 @asynccontextmanager

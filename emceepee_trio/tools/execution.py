@@ -33,7 +33,7 @@ from .common.deliveries import references
 from .common.pages import with_pages
 from .common.registry import CALLS, READS, Request, tool
 from .common.response import LONGEST, Reply, text
-from .results.preview import shown
+from .results.shown import shown
 from .servers import task_items
 
 

@@ -16,7 +16,7 @@ from .common.asking import ask
 from .common.registry import READS, Request, tool
 from .common.response import Reply, json_reply
 from .resources import OfServers, gathered_of
-from .results.preview import shown_json
+from .results.shown import shown_json
 
 
 @tool("Prompts of one server or of all.", OfServers, READS, waits=True)

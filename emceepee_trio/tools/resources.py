@@ -16,8 +16,9 @@ from .common.asking import Gathered, Labelled, ask, gather, list_of
 from .common.following import check_shown, subscribe, unsubscribe
 from .common.registry import ACTS, READS, Request, tool
 from .common.response import Reply, json_reply
-from .results.preview import RESULT, shown
+from .results.preview import RESULT
 from .results.reading import part_of
+from .results.shown import shown
 
 DIAGRAMS = "emceepee://diagrams"
 OUR_RESOURCES: Entries = [

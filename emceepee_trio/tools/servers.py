@@ -85,7 +85,7 @@ async def add_server(request: Request, asked: AddServer) -> Reply:
         problems = [*request.ignored, *strangers][:STRANGERS] + error.problems
         raise add_server.refused(problems) from None
     request.ignored += strangers
-    client, replaced = await request.manager.add_server(
+    client, replaced = await request.manager.servers.add(
         request.session, server, keep_on_failure=keep
     )
     backend = request.session.backend(server.name)
@@ -120,7 +120,7 @@ class Named:
 @tool("Disconnect a server and forget it.", Named, ENDS)
 async def remove_server(request: Request, asked: Named) -> Reply:
     request.session.backend(asked.name)
-    await request.manager.remove_server(request.session, asked.name)
+    await request.manager.servers.remove(request.session, asked.name)
     return json_reply({"removed": asked.name})
 
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emceepee_trio.codemode.worker import Outside, Sandboxed, binary
+from emceepee_trio.codemode.outside import Outside
+from emceepee_trio.codemode.worker import Sandboxed, binary
 
 NAMES = ("a", "b", "c")
 NEGATIVE = "no negative numbers here"

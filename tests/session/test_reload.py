@@ -107,7 +107,7 @@ async def test_every_session_is_told_and_new_ones_get_what_is_new() -> None:
 
 async def test_what_a_tool_added_lives_across_reloads() -> None:
     async with open_session() as (manager, session):
-        await manager.add_server(session, server("mine"), keep_on_failure=False)
+        await manager.servers.add(session, server("mine"), keep_on_failure=False)
         session.events.take().commit()
         backend = session.backends["mine"]
         manager.reload(config(server("a")))
@@ -118,7 +118,7 @@ async def test_what_a_tool_added_lives_across_reloads() -> None:
 
 async def test_a_configured_name_wins_over_an_added_one() -> None:
     async with open_session() as (manager, session):
-        await manager.add_server(session, server("a"), keep_on_failure=False)
+        await manager.servers.add(session, server("a"), keep_on_failure=False)
         session.events.take().commit()
         configured = server("a", "--tools", "3")
         manager.reload(config(configured))
@@ -129,7 +129,7 @@ async def test_a_configured_name_wins_over_an_added_one() -> None:
 
 async def test_what_a_tool_removed_stays_away_until_its_entry_changes() -> None:
     async with open_session(server("a"), server("b")) as (manager, session):
-        await manager.remove_server(session, "a")
+        await manager.servers.remove(session, "a")
         manager.reload(config(server("a"), server("b"), server("c")))
         assert set(session.backends) == {"b", "c"}
         with pytest.raises(ServerNotFound):
@@ -140,7 +140,7 @@ async def test_what_a_tool_removed_stays_away_until_its_entry_changes() -> None:
 
 async def test_what_a_tool_removed_comes_back_with_a_new_entry() -> None:
     async with open_session(server("a")) as (manager, session):
-        await manager.remove_server(session, "a")
+        await manager.servers.remove(session, "a")
         manager.reload(config())
         manager.reload(config(server("a")))
         assert set(session.backends) == {"a"}
@@ -154,7 +154,7 @@ async def test_a_server_that_is_being_added_gives_way_to_a_configured_one(tmp_pa
 
         async def add() -> None:
             with pytest.raises(Exception, match="is configured"):
-                await manager.add_server(session, slow, keep_on_failure=False)
+                await manager.servers.add(session, slow, keep_on_failure=False)
             refused.set()
 
         nursery.start_soon(add)
@@ -169,7 +169,7 @@ async def test_a_server_that_is_being_added_gives_way_to_a_configured_one(tmp_pa
 async def test_a_server_that_the_operator_takes_over_is_no_longer_restricted() -> None:
     async with open_session(server("a")) as (manager, session):
         other = await manager.ensure("other", "ada")
-        await manager.add_server(session, server("b"), keep_on_failure=False)
+        await manager.servers.add(session, server("b"), keep_on_failure=False)
         before = dict(session.backends)
 
         def restricted() -> list[list[bool]]:
@@ -180,5 +180,5 @@ async def test_a_server_that_the_operator_takes_over_is_no_longer_restricted() -
         assert session.backends == before
         assert restricted() == [[False, False]] * 2
         manager.reload(config(server("b")))
-        await manager.add_server(session, server("a"), keep_on_failure=False)
+        await manager.servers.add(session, server("a"), keep_on_failure=False)
         assert restricted() == [[True, False]] * 2

@@ -22,7 +22,7 @@ async def add_at_once(world: World, *adds: tuple[Session, Server]) -> list[Any]:
 
     async def add(index: int, session: Session, new: Server) -> None:
         try:
-            got[index] = await world.manager.add_server(session, new, keep_on_failure=False)
+            got[index] = await world.manager.servers.add(session, new, keep_on_failure=False)
         except ToolError as error:
             got[index] = error
 
@@ -75,7 +75,7 @@ async def when_it_connects(
 
     async def add() -> None:
         try:
-            got.append(await world.manager.add_server(world.one, slow, keep_on_failure=keep))
+            got.append(await world.manager.servers.add(world.one, slow, keep_on_failure=keep))
         except ToolError as error:
             got.append(error)
 
@@ -112,11 +112,11 @@ async def test_a_session_that_ends_in_the_tick_of_the_connection_gets_no_server(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(end, session)
                 try:
-                    await world.manager.add_server(session, server("x"), keep_on_failure=True)
+                    await world.manager.servers.add(session, server("x"), keep_on_failure=True)
                 except ToolError:
                     assert world.manager.registry.visible("eve") == {}
                 else:
-                    await world.manager.remove_server(session, "x")
+                    await world.manager.servers.remove(session, "x")
             assert session.backends == {}
             await running(session, 0)
 
@@ -140,7 +140,7 @@ async def test_adding_can_be_cancelled(tmp_path: Path) -> None:
         async with trio.open_nursery() as nursery:
 
             async def add() -> None:
-                await world.manager.add_server(world.one, slow, keep_on_failure=True)
+                await world.manager.servers.add(world.one, slow, keep_on_failure=True)
 
             nursery.start_soon(add)
             await running(world.one, 1)
@@ -155,17 +155,17 @@ async def test_no_server_comes_to_a_session_that_is_over() -> None:
     async with open_world() as world:
         world.manager.end(world.one, "DELETE")
         with pytest.raises(ToolError, match="session has ended"):
-            await world.manager.add_server(world.one, server("x"), keep_on_failure=True)
+            await world.manager.servers.add(world.one, server("x"), keep_on_failure=True)
         assert world.two.backends == {}
 
 
 async def test_removing_while_it_is_replaced_leaves_what_came_last(tmp_path: Path) -> None:
     async with open_world() as world:
-        await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         old = world.one.backends["x"]
 
         def remove() -> None:
-            world.one.inner.start_soon(world.manager.remove_server, world.two, "x")
+            world.one.inner.start_soon(world.manager.servers.remove, world.two, "x")
 
         client, replaced = await when_it_connects(world, tmp_path / "go", remove)
         await old.ended.wait()

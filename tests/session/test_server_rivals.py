@@ -18,7 +18,7 @@ from principals import told
 def removes(world: World) -> None:
     async def remove() -> None:
         with suppress(ToolError):  # there is none, yet or any more
-            await world.manager.remove_server(world.two, "x")
+            await world.manager.servers.remove(world.two, "x")
 
     world.two.inner.start_soon(remove)
 
@@ -26,7 +26,7 @@ def removes(world: World) -> None:
 def adds(world: World, version: str = "1", name: str = "x") -> None:
     async def add() -> None:
         with suppress(ToolError):  # as a rival wants it
-            await world.manager.add_server(world.two, server(version, name), keep_on_failure=False)
+            await world.manager.servers.add(world.two, server(version, name), keep_on_failure=False)
 
     world.two.inner.start_soon(add)
 
@@ -54,7 +54,7 @@ def test_a_server_that_is_added_and(rival: str, known: bool) -> None:
     async def race(order: int) -> None:
         async with open_world() as world:
             if known:
-                await world.manager.add_server(world.one, server(), keep_on_failure=False)
+                await world.manager.servers.add(world.one, server(), keep_on_failure=False)
             got: list[Any] = []
 
             async def add(hops: int) -> None:
@@ -62,7 +62,7 @@ def test_a_server_that_is_added_and(rival: str, known: bool) -> None:
                 await hop(hops)
                 new = server("3" if known else "1")
                 try:
-                    client, _ = await world.manager.add_server(
+                    client, _ = await world.manager.servers.add(
                         world.one, new, keep_on_failure=False
                     )
                 except ToolError as error:

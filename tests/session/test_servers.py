@@ -14,7 +14,7 @@ from principals import data, open_world, running, server, told
 async def test_a_server_that_is_added_comes_to_all_sessions_of_its_principal() -> None:
     async with open_world() as world:
         x = server("x")
-        client, replaced = await world.manager.add_server(world.one, x, keep_on_failure=False)
+        client, replaced = await world.manager.servers.add(world.one, x, keep_on_failure=False)
         assert client is world.one.backends["x"].client
         assert not replaced
         assert told(world.one) == ["process_started", "server_connected"]
@@ -33,7 +33,7 @@ async def test_a_server_that_cannot_be_added_leaves_nothing_behind() -> None:
     async with open_world() as world:
         broken = server("x", "--exit-at-once", "3")
         with pytest.raises(ConnectFailed):
-            await world.manager.add_server(world.one, broken, keep_on_failure=False)
+            await world.manager.servers.add(world.one, broken, keep_on_failure=False)
         assert world.one.backends == world.two.backends == {}
         assert world.manager.registry.visible("ada") == {}
         await running(world.one, 0)
@@ -42,7 +42,7 @@ async def test_a_server_that_cannot_be_added_leaves_nothing_behind() -> None:
 async def test_a_server_that_is_to_be_kept_keeps_trying() -> None:
     async with open_world() as world:
         broken = server("x", "--exit-at-once", "3")
-        client, _ = await world.manager.add_server(world.one, broken, keep_on_failure=True)
+        client, _ = await world.manager.servers.add(world.one, broken, keep_on_failure=True)
         assert client is None
         assert world.one.backends["x"].state is BackendState.RECONNECTING
         assert world.manager.registry.visible("ada") == {"x": broken}
@@ -51,11 +51,11 @@ async def test_a_server_that_is_to_be_kept_keeps_trying() -> None:
 
 async def test_adding_the_very_same_again_changes_nothing() -> None:
     async with open_world() as world:
-        client, _ = await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        client, _ = await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         first, second = world.one.backends["x"], world.two.backends["x"]
         await second.connection()
         for session in (world.one, world.two):
-            again = await world.manager.add_server(session, server("x"), keep_on_failure=False)
+            again = await world.manager.servers.add(session, server("x"), keep_on_failure=False)
             assert again == (session.backends["x"].client, False)
         assert (world.one.backends["x"], world.two.backends["x"]) == (first, second)
         assert first.client is client
@@ -64,11 +64,11 @@ async def test_adding_the_very_same_again_changes_nothing() -> None:
 
 async def test_another_target_replaces_the_old_one_everywhere() -> None:
     async with open_world() as world:
-        await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         old = world.one.backends["x"], world.two.backends["x"]
         await old[1].connection()
         new = server("x", "--tools", "1")
-        client, replaced = await world.manager.add_server(world.one, new, keep_on_failure=False)
+        client, replaced = await world.manager.servers.add(world.one, new, keep_on_failure=False)
         assert replaced
         assert client is world.one.backends["x"].client
         for backend in old:
@@ -82,11 +82,11 @@ async def test_another_target_replaces_the_old_one_everywhere() -> None:
 
 async def test_a_replacement_that_fails_leaves_the_old_one() -> None:
     async with open_world() as world:
-        await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         old = world.one.backends["x"]
         broken = server("x", "--exit-at-once", "3")
         with pytest.raises(ConnectFailed):
-            await world.manager.add_server(world.one, broken, keep_on_failure=False)
+            await world.manager.servers.add(world.one, broken, keep_on_failure=False)
         assert world.one.backends["x"] is old
         assert old.state is BackendState.CONNECTED
 
@@ -96,16 +96,16 @@ REMOVAL = ["process_stopped", "server_disconnected", "server_removed"]
 
 async def test_a_server_that_is_removed_leaves_every_session_in_order() -> None:
     async with open_world() as world:
-        await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         await world.two.backends["x"].connection()
-        await world.manager.remove_server(world.one, "x")
+        await world.manager.servers.remove(world.one, "x")
         assert told(world.one)[2:] == REMOVAL
         assert world.one.backends == world.two.backends == {}
         await until(lambda: told(world.two)[3:] == REMOVAL)
         assert data(world.two, "server_removed")[0]["removedBy"] == "claude"
         assert data(world.two, "server_disconnected")[0]["wasIntentional"]
         with pytest.raises(ServerNotFound):
-            await world.manager.remove_server(world.one, "x")
+            await world.manager.servers.remove(world.one, "x")
 
 
 async def test_a_configured_server_that_is_removed_leaves_everybody() -> None:
@@ -113,7 +113,7 @@ async def test_a_configured_server_that_is_removed_leaves_everybody() -> None:
         sessions = (world.one, world.two, world.bobs)
         for session in sessions:
             await session.backends["x"].connection()
-        await world.manager.remove_server(world.one, "x")
+        await world.manager.servers.remove(world.one, "x")
         assert all(session.backends == {} for session in sessions)
         await until(lambda: all(told(session) == REMOVAL for session in sessions))
         assert (await world.manager.ensure("later", "bob")).backends == {}
@@ -122,29 +122,29 @@ async def test_a_configured_server_that_is_removed_leaves_everybody() -> None:
 async def test_a_server_of_that_name_somebody_else_added_stays() -> None:
     async with open_world() as world:
         for session in (world.one, world.bobs):
-            await world.manager.add_server(session, server("x"), keep_on_failure=False)
-        await world.manager.remove_server(world.one, "x")
+            await world.manager.servers.add(session, server("x"), keep_on_failure=False)
+        await world.manager.servers.remove(world.one, "x")
         assert world.bobs.backends["x"].state is BackendState.CONNECTED
 
 
 async def test_removing_goes_on_when_its_request_is_cancelled() -> None:
     async with open_world() as world:
-        await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         with trio.CancelScope() as scope:
             scope.cancel("the client has gone")
-            await world.manager.remove_server(world.one, "x")
+            await world.manager.servers.remove(world.one, "x")
         assert world.one.backends == world.two.backends == {}
         await until(lambda: told(world.one)[2:] == REMOVAL)
 
 
 async def test_a_name_can_be_added_again_while_the_old_one_leaves() -> None:
     async with open_world() as world:
-        await world.manager.add_server(world.one, server("x"), keep_on_failure=False)
+        await world.manager.servers.add(world.one, server("x"), keep_on_failure=False)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.manager.remove_server, world.one, "x")
+            nursery.start_soon(world.manager.servers.remove, world.one, "x")
             await until(lambda: not world.one.backends)
             new = server("x", "--tools", "1")
-            await world.manager.add_server(world.two, new, keep_on_failure=False)
+            await world.manager.servers.add(world.two, new, keep_on_failure=False)
         assert world.two.backends["x"].server == new
         assert world.one.backends["x"].server == new
         for session in (world.one, world.two):

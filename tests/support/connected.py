@@ -79,7 +79,7 @@ def reload_removes(world: World) -> None:
 
 
 def tool_removes(world: World) -> None:
-    world.two.inner.start_soon(world.manager.remove_server, world.two, "x")
+    world.two.inner.start_soon(world.manager.servers.remove, world.two, "x")
 
 
 def dies(world: World) -> None:

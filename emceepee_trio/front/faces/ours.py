@@ -17,7 +17,7 @@ from ...model.wire import dumps, loads
 from ...session.session import Session
 from ...tools.common.registry import Request, Toolbox
 from ...tools.common.response import Reply, finish
-from ...tools.results.preview import answered, shown_error
+from ...tools.results.shown import answered, shown_error
 from ...waits.firewall import Firewall
 from ...web.wire import dump
 from .. import tasks

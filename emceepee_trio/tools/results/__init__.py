@@ -1,5 +1,5 @@
 """Answers of servers that are too long to be shown.
 
-`preview` what is shown of one that is kept · `reading` the tool that reads parts of it, by `grep`
-and by `selecting`.
+`shown` what is shown of an answer · `preview` that of one which is kept, with its `ends` ·
+`reading` the tool that reads parts of it, by `grep` and by `selecting`.
 """

@@ -1,4 +1,4 @@
-"""Answers of servers that are too long to be read: they are kept whole, and what is shown says how.
+"""Previews of answers that are too long to be read: they are kept whole, and a preview says how.
 
 Texts of one answer are kept together, as its client would see them below each other; images and
 other blobs each by itself. What is short stays where it is, and so does whatever else an answer
@@ -15,23 +15,18 @@ from typing import Any
 
 import attrs
 
-from ... import logs
 from ...backend.connections.turns import Turns
-from ...config import OUR_NAME
-from ...config.bounds import KIB, MAX_PAGE_BYTES, MAX_PREVIEW_BYTES
-from ...errors import ToolError
+from ...config.bounds import KIB
 from ...model.json.intake import Measure, Unfit, read
 from ...model.json.shape import Elements, first_of, shape
 from ...model.json.spelling import pieces_of
 from ...model.json.weight import is_more_than
-from ...model.native.places import in_result
-from ...model.native.uris import native_uri
 from ...model.wire import dumps, loads
 from ...session.kept import PIECE, Kept, decoded_pieces, text_pieces
 from ...session.results import Results
 from ...waits.disk import on_disk
-from ..common.registry import Request, Tool
-from ..common.response import Reply, Result, error_reply, text
+from ..common.response import Result, text
+from .ends import HEAD, TAIL, ends_of
 
 RESULT = "emceepee://results/"
 """What URIs of what is kept begin with."""
@@ -55,91 +50,10 @@ _CUT = re.compile(
 CUT_OFF = "the server itself cut this off at its end; what is missing there cannot be had from us"
 
 
-def inline_bytes(request: Request, server: str) -> int:
-    """How long answers of that server may be that are shown whole; 0: any."""
-    if not request.shortens:
-        return 0
-    session = request.session
-    backend = session.backends.get(server)
-    own = backend.server.results.inline_bytes if backend is not None else None
-    return session.config.results.inline_bytes if own is None else own
-
-
-async def shown(request: Request, server: str, result: Result) -> Result:
-    """A *result* of that server as its client sees it, whole or with previews."""
-    if request.is_native:
-        result = await native_result(server, result)
-    most = inline_bytes(request, server)
-    content, structured = result.get("content"), result.get("structuredContent")
-    blocks = content if isinstance(content, list) else []
-    if not isinstance(content, list) and most and is_more_than(content, most):
-        blocks = [content]  # whatever that is
-    if not most or not (_is_long(blocks, most) or is_more_than(structured, most)):
-        return result
-    try:
-        return await _Preview(request.session.results, most).of(result, blocks)
-    except OSError as error:
-        _not_kept(request, error)
-        return result
-
-
-async def native_result(server: str, result: Result) -> Result:
-    """The same with URIs that say whose they are."""
-    async with Turns() as turns:
-        return await turns.through(in_result(result, partial(native_uri, server)))
-
-
-async def shown_json(request: Request, server: str, value: Any) -> Result | None:
-    """The same of what we would write as JSON; None if it is short."""
-    most = inline_bytes(request, server)
-    if not most or not is_more_than(value, most):
-        return None
-    return await shown(request, server, {"content": [], "structuredContent": value})
-
-
-async def answered(tool: Tool, request: Request, arguments: Mapping[str, Any]) -> Reply:
-    """What a tool of ours says, and of what is too long for any answer a preview.
-
-    What servers answer has been looked at; events have a bound of their own.
-    """
-    reply = await tool.call(request, arguments)
-    most = inline_bytes(request, OUR_NAME)
-    most = max(most, MAX_PAGE_BYTES) if most else 0
-    content: list[Any] = reply.result.get("content", [])
-    if not most or reply.claim is not None or reply.of is not None or not _is_long(content, most):
-        return reply
-    try:
-        result = await _Preview(request.session.results, most).of(reply.result, content)
-    except OSError as error:
-        _not_kept(request, error)
-        return reply
-    return attrs.evolve(reply, result=result, full=())
-
-
-def _not_kept(request: Request, error: OSError) -> None:
-    why = error.strerror or str(error)
-    logs.write("warn", "result_not_kept", session=request.session.id, error=why)
-
-
-async def shown_error(request: Request, error: ToolError) -> Reply:
-    """An error, and of long details of it a preview."""
-    most = request.session.config.results.inline_bytes if request.shortens else 0
-    details = dict(error.details or {})
-    if not most or not is_more_than(details, most):
-        return error_reply(error)
-    try:
-        about = await _Preview(request.session.results, most).of_details(details)
-    except OSError:
-        return error_reply(error)
-    short = {key: value for key, value in details.items() if not is_more_than(value, KIB)}
-    said = error.to_json()["error"] | {"details": {**short, "long": about}}
-    return Reply({"content": [text(dumps({"error": said}))], "isError": True})
-
-
 _PAYLOAD = {"text": "text", "image": "data", "audio": "data"}
 
 
-def _is_long(blocks: Sequence[Any], most: int) -> bool:
+def are_long(blocks: Sequence[Any], most: int) -> bool:
     """Whether what they hold is more than that; of what holds it, only what is unusual counts."""
     left = most - 30 * max(0, len(blocks) - 1)
     for block in blocks:
@@ -191,7 +105,7 @@ def _type_of(block: Any, otherwise: str) -> str:
 
 
 @attrs.define(eq=False)
-class _Preview:
+class Preview:
     results: Results
     most: int
     _blobs: int = attrs.field(default=0, init=False)
@@ -259,7 +173,7 @@ class _Preview:
             said["of"] = inner["uri"][:KIB]
         said["shape"] = looks or f"text of {kept.lines:,} line{'' if kept.lines == 1 else 's'}"
         note = CUT_OFF if _CUT.search(texts[-1][-300:]) else None
-        return self._said(kept, said, _ends(parts, is_json=looks is not None), note)
+        return self._said(kept, said, ends_of(parts, is_json=looks is not None), note)
 
     async def _json(self, value: Any) -> list[dict[str, Any]]:
         """What has no text of its own."""
@@ -267,9 +181,9 @@ class _Preview:
         about = PIECE + 1 if is_more_than(value, PIECE) else 0
         kept = await self.results.keep(JSON, pieces, about, text=True)
         if kept.path is None:
-            ends = _ends_of(kept)
+            ends = _ends_of_kept(kept)
         else:
-            ends = await on_disk(partial(_ends_of, kept))
+            ends = await on_disk(partial(_ends_of_kept, kept))
         return self._said(kept, {"shape": shape(value)}, ends, None)
 
     async def of_details(self, details: Mapping[str, Any]) -> dict[str, Any]:
@@ -353,55 +267,9 @@ def _counted(pieces: Iterable[bytes], elements: Elements) -> Iterable[bytes]:
         yield piece
 
 
-HEAD = MAX_PREVIEW_BYTES * 5 // 8
-TAIL = MAX_PREVIEW_BYTES - HEAD
-
-
-def _ends_of(kept: Kept) -> tuple[str, str]:
+def _ends_of_kept(kept: Kept) -> tuple[str, str]:
     """Of JSON that is kept."""
     middle = kept.size // 2
     start, end = min(middle, 2 * HEAD), max(middle, kept.size - 2 * TAIL)
     parts = (kept.read(0, start), kept.read(end, kept.size))
-    return _ends([part.decode("utf-8", "ignore") for part in parts], is_json=True)
-
-
-def _ends(parts: Sequence[str], *, is_json: bool) -> tuple[str, str]:
-    """The beginning and the end of all *parts* together."""
-    head, tail, length = "", "", sum(map(len, parts))
-    for part in parts:
-        if len(head) >= HEAD:
-            break
-        head += part[: HEAD - len(head)]
-    head = head_of(head, HEAD, is_json=is_json)
-    room = min(TAIL, length - len(head))
-    for part in reversed(parts):
-        if len(tail) >= room:
-            break
-        tail = part[-(room - len(tail)) :] + tail
-    return head, tail_of(tail, TAIL, is_json=is_json)
-
-
-def head_of(said: str, room: int, *, is_json: bool = False) -> str:
-    """Of the beginning as much as has *room*, up to the end of a line or an element."""
-    said = fitting(said, room)
-    if (at := said.rfind("\n")) < 0 and is_json:
-        at = max(said.rfind("},"), said.rfind("],")) + 1 or said.rfind(",")
-    return said[: at + 1] if at > 0 else said
-
-
-def tail_of(said: str, room: int, *, is_json: bool = False) -> str:
-    """Of the end, from the beginning of a line or an element on."""
-    while len(dumps(said)) - 2 > room or len(said.encode("utf-8", "surrogatepass")) > room:
-        said = said[max(1, len(said) // 16) :]
-    if (at := said.find("\n", 0, -1)) < 0 and is_json:
-        starts = [n for n in (said.find("},"), said.find("],")) if n >= 0]
-        at = min(starts) + 1 if starts else said.find(",")
-    return said[at + 1 :] if at >= 0 else said
-
-
-def fitting(said: str, room: int) -> str:
-    """The longest beginning whose JSON has no more bytes than that, about."""
-    said = said[:room]
-    while (size := len(dumps(said).encode("utf-8", "surrogatepass")) - 2) > room:
-        said = said[: min(len(said) * room // size, len(said) - 1)]
-    return said
+    return ends_of([part.decode("utf-8", "ignore") for part in parts], is_json=True)

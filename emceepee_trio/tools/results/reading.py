@@ -26,8 +26,9 @@ from ...waits.matching import in_thread
 from ..common.registry import READS, Request, tool
 from ..common.response import Reply, text
 from . import selecting
+from .ends import fitting
 from .grep import Grep
-from .preview import RESULT, fitting
+from .preview import RESULT
 
 ABOUT = 640
 """Bytes for what is said beside what is read."""

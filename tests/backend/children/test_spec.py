@@ -131,7 +131,7 @@ async def test_what_clients_add_gets_what_the_operator_says(
     async with open_sessions(Config(inherit_env=("CORP_*",))) as sessions:
         with trio.fail_after(GUARD):
             session = await sessions.ensure("s", "p")
-            await sessions.add_server(session, asked, keep_on_failure=False)
+            await sessions.servers.add(session, asked, keep_on_failure=False)
             assert await whose(session) == {"CORP_NAME"}
             sessions.reload(Config(inherit_env=("OUR_*",)))
             assert await whose(session) == {"OUR_TOKEN"}

@@ -116,7 +116,7 @@ async def test_a_refusal_to_connect_is_told_as_it_is(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(refuse)
                 with pytest.raises(ConnectFailed, match=f"refused to initialize: {words}") as seen:
-                    await manager.add_server(session, server, keep_on_failure=False)
+                    await manager.servers.add(session, server, keep_on_failure=False)
             assert seen.value.details is not None
             assert seen.value.details["code"] == -32000
             assert len(peers.all) == 1

@@ -44,7 +44,7 @@ NATIVE = (
     ),
     mutant(
         "a native call brings links that nobody can follow",
-        "tools/results/preview.py",
+        "tools/results/shown.py",
         "    if request.is_native:\n",
         "    if False:\n",
         "front/test_native.py::test_a_call_is_one_of_execute_tool",

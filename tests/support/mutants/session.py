@@ -525,22 +525,22 @@ SESSION = (
     ),
     mutant(
         "a reload connects anew what has not changed",
-        "session/manager.py",
+        "session/servers/changes.py",
         "                if wanted.get(name) == backend.server:\n",
         "                if wanted.get(name) is backend.server:\n",
         "session/test_reload.py::test_what_has_not_changed_is_not_touched",
     ),
     mutant(
         "a server is added to a session that has ended while it connected",
-        "session/manager.py",
+        "session/servers/changes.py",
         "            session.check_open()\n"
-        "            self.registry.check(session.principal, server)\n        except",
+        "            self._registry.check(session.principal, server)\n        except",
         "            pass\n        except",
         "session/test_server_rivals.py::test_a_server_that_is_added_and",
     ),
     mutant(
         "a server that could not be added goes on trying, unseen",
-        "session/manager.py",
+        "session/servers/changes.py",
         '            candidate.leave("not added", PATIENCE)\n',
         "",
         "session/test_server_races.py::test_adding_can_be_cancelled",

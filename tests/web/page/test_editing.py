@@ -226,7 +226,7 @@ async def test_an_edit_is_of_what_is_there_when_all_of_it_has_come() -> None:
                 await trio.sleep_forever()
             await wait_all_tasks_blocked()  # whoever does without the body has gone on
             theirs = attrs.evolve(SECRET, description="Theirs")
-            world.manager.edit_server(OWN, theirs, "operator", {})
+            world.manager.servers.edit(OWN, theirs, "operator", {})
             return {"type": "http.request", "body": bodies.pop(), "more_body": False}
 
         async def send(message: Message) -> None:

@@ -219,7 +219,7 @@ async def test_what_a_server_writes_is_shown_oldest_first() -> None:
 async def test_a_principal_neither_sees_nor_changes_the_servers_of_another() -> None:
     async with open_page() as world:
         ada, bob = await world.logged_in("s3cret"), await world.session("bob/main", "bob")
-        world.manager.offer_server("bob", Server("his", **raw("--exit-at-once", 3)), "bob", {})
+        world.manager.servers.offer("bob", Server("his", **raw("--exit-at-once", 3)), "bob", {})
         assert (await ada.json("/servers"))["servers"] == []
         assert (await ada.get("/servers/his")).status == 404
         for act in ("remove", "disable", "reconnect"):

@@ -23,7 +23,7 @@ from ....tools import BESIDE
 from ....tools.common.registry import Request
 from ....tools.common.response import Reply
 from ....tools.execution import ExecuteTool, execute
-from ....tools.results.preview import answered
+from ....tools.results.shown import answered
 from ... import tasks
 from ...lists import SERVER_INFO
 from ..face import Incoming, Result, extensions_of

@@ -26,7 +26,7 @@ from ....tools.common.asking import ask
 from ....tools.common.following import check_shown, subscribe, unsubscribe
 from ....tools.common.registry import Request
 from ....tools.prompts import check_prompt_shown
-from ....tools.results.preview import native_result
+from ....tools.results.shown import native_result
 from ...asking.interrupted import continued
 from ...progress import Progress
 from ..face import Incoming, Result, extensions_of

@@ -26,7 +26,7 @@ def add_to(pages: Pages) -> None:
     async def add_server() -> Changed:
         try:
             server, entry = server_of(said(await sent()))
-            manager.offer_server(visit().visitor.principal, server, _by(), entry)
+            manager.servers.offer(visit().visitor.principal, server, _by(), entry)
         except InvalidArguments as error:
             return await _again(pages, error)
         return Done(_path(server.name), f"{server.name} is added.", {"server": server.name})
@@ -43,7 +43,7 @@ def add_to(pages: Pages) -> None:
         try:
             server, entry = server_of(said(body, known.server), known.server)
             owner = known.owner or visit().visitor.principal
-            manager.edit_server(owner, server, _by(), entry)
+            manager.servers.edit(owner, server, _by(), entry)
         except InvalidArguments as error:
             return await _again(pages, error, known.server)
         return Done(_path(name), f"{name} is changed, in all sessions.")
@@ -57,26 +57,26 @@ def add_to(pages: Pages) -> None:
 
     @pages.act("/servers/<name>/restore")
     async def restore_server(name: str) -> Changed:
-        manager.restore_server(visit().visitor.principal, name, _by())
+        manager.servers.restore(visit().visitor.principal, name, _by())
         is_edited = name in manager.registry.changed()  # and was removed
         return Done(_path(name), f"{name} is as it {'was' if is_edited else 'is configured'}.")
 
     @pages.act("/servers/<name>/remove")
     async def remove_server(name: str) -> Changed:
         for principal in _principals(pages, name):
-            manager.forget_server(principal, name, _by())
+            manager.servers.forget(principal, name, _by())
         return Done("/servers", f"{name} is removed.")
 
     @pages.act("/servers/<name>/enable")
     async def enable_server(name: str) -> Changed:
         for principal in _principals(pages, name):
-            manager.switch_server(principal, name, _by(), on=True)
+            manager.servers.switch(principal, name, _by(), on=True)
         return Done(_path(name), f"{name} is enabled.")
 
     @pages.act("/servers/<name>/disable")
     async def disable_server(name: str) -> Changed:
         for principal in _principals(pages, name):
-            manager.switch_server(principal, name, _by(), on=False)
+            manager.servers.switch(principal, name, _by(), on=False)
         return Done(_path(name), f"{name} is disabled, in all sessions.")
 
     @pages.act("/servers/<name>/reconnect")
