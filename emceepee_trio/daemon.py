@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ from .config import Config, ConfigError
 from .errors import EmceepeeError, internal
 from .front.faces.views import FACES
 from .front.http import McpEndpoint
-from .journal import Reader
+from .journal import Journal, Reader
 from .model.facts import SessionEnded, SessionOpened
 from .model.wire import timestamp
 from .serving.binds import Bind, Bound, listening
@@ -169,23 +169,11 @@ async def open_daemon(
             metrics = Metrics(manager, slow, endpoint.listening)
             quart = pages(manager, said, is_ready, metrics, reading)
             app = App(_security(settings, sockets), endpoint, quart)
-            garbage = Garbage()
-            sessions = Reader("garbage of sessions", _told(garbage), (SessionOpened, SessionEnded))
-            with metrics.reading(), manager.journal.reading(sessions):
+            with metrics.reading():
                 async with trio.open_nursery() as beside:
                     begin_lasting(beside, "savings_crashed", Savings(manager).tell)
-                    begin_lasting(beside, "garbage_crashed", garbage.collect)
                     yield Daemon(manager, endpoint, app, sockets)
                     beside.cancel_scope.cancel("stopped")
-
-
-def _told(garbage: Garbage) -> Callable[[SessionOpened | SessionEnded], None]:
-    """Collections are rare (`settle` of commands), and a session that has ended holds itself."""
-
-    def read(fact: SessionOpened | SessionEnded) -> None:
-        (garbage.begun if isinstance(fact, SessionOpened) else garbage.ended)()
-
-    return read
 
 
 async def run(
@@ -212,9 +200,26 @@ async def run(
                     announce(settings, sockets)
                     logs.write("info", "listening", addresses=list(map(str, sockets)))
                     systemd.ready()
-                    await serve_http(daemon.app, sockets, drain)
+                    with _garbage_collected(daemon.manager.journal, nursery):
+                        await serve_http(daemon.app, sockets, drain)
                 nursery.cancel_scope.cancel("stopped")
     logs.write("info", "stopped")
+
+
+@contextmanager
+def _garbage_collected(journal: Journal, nursery: trio.Nursery) -> Generator[None]:
+    """Of sessions: one that has ended holds itself, and Python looks rarely (`settle` of commands).
+
+    Within another program that is the other's to say.
+    """
+    garbage = Garbage()
+
+    def read(fact: SessionOpened | SessionEnded) -> None:
+        (garbage.begun if isinstance(fact, SessionOpened) else garbage.ended)()
+
+    begin_lasting(nursery, "garbage_crashed", garbage.collect)
+    with journal.reading(Reader("garbage of sessions", read, (SessionOpened, SessionEnded))):
+        yield
 
 
 async def _obey(

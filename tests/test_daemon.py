@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -26,6 +27,7 @@ from emceepee_trio.serving import listen
 from emceepee_trio.serving.binds import Bind, Bound, CannotListen, Tcp, Unix, listening
 from emceepee_trio.serving.connection import SEND_PATIENCE
 from emceepee_trio.session.manager import SessionManager
+from emceepee_trio.waits import garbage
 from emceepee_trio.web.token_file import BadToken
 from emceepee_trio.web.tokens import Credentials, find
 from fake_backends import Journal, raw
@@ -381,6 +383,21 @@ async def big_answer_unread(it: Running, session: str) -> trio.SocketStream:
     # The head of a stream comes before there is an answer, which an end of the daemon would end.
     await peer.until(b"x" * 1000)
     return peer.stream
+
+
+async def test_what_sessions_were_that_have_ended_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = trio.Event()
+    monkeypatch.setattr(garbage, "LEAST", 2)
+    monkeypatch.setattr(garbage, "gc", SimpleNamespace(collect=looked.set))
+    async with running(monkeypatch) as it:
+        for _ in range(2):
+            assert not looked.is_set()
+            async with it.client() as client:
+                await initialize(client)
+                assert (await client.delete("/mcp")).is_success
+        await looked.wait()
 
 
 # -- reading the settings again ------------------------------------------------------------------
