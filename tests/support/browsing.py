@@ -42,15 +42,17 @@ FLAGS = (
 PHONE = {"width": 390, "height": 800}
 DESK = {"width": 1200, "height": 900}
 
-YES_OR_NO = {
-    "mode": "form",
-    "message": "Shall I go on?",
-    "requestedSchema": {
+
+def yes_or_no(message: str, title: str) -> dict[str, Any]:
+    schema = {
         "type": "object",
-        "properties": {"go": {"type": "boolean", "title": "Go on"}},
+        "properties": {"go": {"type": "boolean", "title": title}},
         "required": ["go"],
-    },
-}
+    }
+    return {"mode": "form", "message": message, "requestedSchema": schema}
+
+
+YES_OR_NO = yes_or_no("Shall I go on?", "Go on")
 """What is asked by ``raw/ask``."""
 
 Json = dict[str, Any]

@@ -20,7 +20,7 @@ import attrs
 import trio
 from playwright.sync_api import Browser
 
-from browsing import DESK, PHONE, chromium, window
+from browsing import DESK, PHONE, chromium, window, yes_or_no
 from emceepee_trio.config import Server
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import TaskState
@@ -62,15 +62,7 @@ EVERY_TYPE = {
         "note": {"type": "string", "maxLength": 2000, "title": "Anything else"},
     },
 }
-DEPLOY = {
-    "mode": "form",
-    "message": "Deploy revision 4f2a91c to production?",
-    "requestedSchema": {
-        "type": "object",
-        "properties": {"go": {"type": "boolean", "title": "Deploy it"}},
-        "required": ["go"],
-    },
-}
+DEPLOY = yes_or_no("Deploy revision 4f2a91c to production?", "Deploy it")
 SERVERS = {"raw": raw(), "demo": demo()}
 BROKEN = "import sys; print('no module left-pad', file=sys.stderr); sys.exit(3)"
 TOOLS = (

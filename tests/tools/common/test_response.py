@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from asgi_client import Client
 from asgi_world import open_world
 from emceepee_client import Answer, Open
 from emceepee_trio.config import Config, Server
 from emceepee_trio.config.bounds import MAX_DELIVERY_BYTES
 from emceepee_trio.model.events import TaskFailed
+from emceepee_trio.session.session import Session
 from fake_backends import raw
 from like import TIMESTAMP, ULID
 
@@ -141,38 +145,42 @@ async def test_a_delivery_carries_only_so_many_bytes(connect: Open) -> None:
         assert max(sizes, default=0) <= 2
 
 
-async def test_what_an_answer_says_itself_leaves_less_for_what_has_happened() -> None:
+ECHO: dict[str, Any] = {"server": "raw", "tool": "echo"}
+
+
+@asynccontextmanager
+async def calling() -> AsyncGenerator[tuple[Client, Session]]:
+    """A client that has called that, and its session."""
     with trio.fail_after(60):
         async with open_world(Config(servers=(Server(name="raw", **raw()),))) as world:
             client = await world.joined()
-            echo: dict[str, Any] = {"server": "raw", "tool": "echo"}
-            await client.call("execute_tool", **echo)
+            await client.call("execute_tool", **ECHO)
             (session,) = world.manager.sessions()
-            session.publish("raw", TaskFailed("t", "tool", "m" * 5000))
-            said = await client.call("execute_tool", **echo, args={"text": "x" * 14_000})
-            answer = Answer.of(said)
-            assert (answer.events, answer.news["more"]) == ([], 1)
-            assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
-            (failed,) = Answer.of(await client.call("list_tasks")).events
-            assert failed["type"] == "task_failed"
+            yield client, session
+
+
+async def test_what_an_answer_says_itself_leaves_less_for_what_has_happened() -> None:
+    async with calling() as (client, session):
+        session.publish("raw", TaskFailed("t", "tool", "m" * 5000))
+        said = await client.call("execute_tool", **ECHO, args={"text": "x" * 14_000})
+        answer = Answer.of(said)
+        assert (answer.events, answer.news["more"]) == ([], 1)
+        assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
+        (failed,) = Answer.of(await client.call("list_tasks")).events
+        assert failed["type"] == "task_failed"
 
 
 async def test_and_for_what_is_asked() -> None:
-    with trio.fail_after(60):
-        async with open_world(Config(servers=(Server(name="raw", **raw()),))) as world:
-            client = await world.joined()
-            echo: dict[str, Any] = {"server": "raw", "tool": "echo"}
-            await client.call("execute_tool", **echo)
-            (session,) = world.manager.sessions()
-            asked = {"message": "m" * 5000, "requestedSchema": {"type": "object", "properties": {}}}
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(session.ask, "raw", "elicitation", asked, lambda: "call_ended")
-                await wait_all_tasks_blocked()
-                said = await client.call("execute_tool", **echo, args={"text": "x" * 14_000})
-                assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
-                (question,) = session.questions.open("elicitation")
-                assert question.id in json.dumps(said)  # it is named, at least
-                nursery.cancel_scope.cancel()
+    async with calling() as (client, session):
+        asked = {"message": "m" * 5000, "requestedSchema": {"type": "object", "properties": {}}}
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.ask, "raw", "elicitation", asked, lambda: "call_ended")
+            await wait_all_tasks_blocked()
+            said = await client.call("execute_tool", **ECHO, args={"text": "x" * 14_000})
+            assert sum(len(block["text"]) for block in said["content"]) < MAX_DELIVERY_BYTES
+            (question,) = session.questions.open("elicitation")
+            assert question.id in json.dumps(said)  # it is named, at least
+            nursery.cancel_scope.cancel()
 
 
 async def test_an_event_is_never_larger_than_a_delivery(connect: Open) -> None:
