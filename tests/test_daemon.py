@@ -389,7 +389,7 @@ async def test_what_sessions_were_that_have_ended_is_looked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked = trio.Event()
-    monkeypatch.setattr(garbage, "LEAST", 2)
+    monkeypatch.setattr(garbage, "MANY", 2)
     monkeypatch.setattr(garbage, "gc", SimpleNamespace(collect=looked.set))
     async with running(monkeypatch) as it:
         for _ in range(2):

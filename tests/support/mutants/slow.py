@@ -57,8 +57,8 @@ SLOW = (
     mutant(
         "garbage is looked for as often however many sessions live",
         "waits/garbage.py",
-        "max(LEAST, self._living // SHARE)",
-        "LEAST",
+        "if self._ended * SHARE >= self._living:",
+        "if self._ended:",
         "waits/test_garbage.py::test_a_look_comes_for_a_share_of_those_that_live",
     ),
     mutant(
@@ -67,6 +67,13 @@ SLOW = (
         "await trio.sleep(UNWINDS)",
         "await trio.lowlevel.checkpoint()",
         "waits/test_garbage.py",
+    ),
+    mutant(
+        "what a few sessions were that have ended is kept until there are many",
+        "waits/garbage.py",
+        "trio.move_on_after(PATIENCE)",
+        "trio.move_on_after(10**9)",
+        "waits/test_garbage.py::test_a_few_of_few_are_looked_for_after_a_while",
     ),
     mutant(
         "what sharing would save is looked at for ever",
