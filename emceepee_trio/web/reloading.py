@@ -29,6 +29,7 @@ class Reread(Protocol):
 def add_to(pages: Pages, reading: Reread | None) -> None:
     if reading is not None:
         reading.told = partial(pages.live.changed, None)
+        pages.configured = reading.to_json
 
     @pages.act("/reload")
     async def reload() -> Changed:

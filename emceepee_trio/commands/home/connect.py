@@ -85,7 +85,7 @@ def _written(steps: Sequence[Change]) -> dict[str, list[str]]:
     for step in steps:
         assert step.entry is not None
         alone = Document(step.place.path, step.place.path, None, {})
-        text = alone.with_entry(step.place.keys, NAME, step.entry).decode()
+        text = alone.with_entries(step.place.keys, {NAME: step.entry}).decode()
         clients = found.setdefault(text, [])
         if step.place.client not in clients:
             clients.append(step.place.client)
@@ -116,7 +116,7 @@ def _step(place: ClientFile, words: list[str], backups: Backups) -> Change:
             return Change(place, "nothing", f"connected by {name!r}, which somebody else wrote")
     try:
         document.check_writable()
-        document.with_entry(place.keys, NAME, entry)
+        document.with_entries(place.keys, {NAME: entry})
     except Unusable as error:
         return Change(place, "left alone", str(error), is_bad=True)
     does = "new file" if document.content is None else "add" if there is None else "change"
@@ -137,7 +137,7 @@ def _write(backups: Backups, step: Change) -> None:
     document, place = step.document, step.place
     assert document is not None
     assert step.entry is not None
-    content = document.with_entry(place.keys, NAME, step.entry)
+    content = document.with_entries(place.keys, {NAME: step.entry})
     old = backups.of(document)
     if old is not None and old.written == digest(document.content or b""):
         # Still what we made of it, so what it was before that is what it shall become again.

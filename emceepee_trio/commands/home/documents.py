@@ -82,8 +82,8 @@ class Document:
             found = found.get(key) if isinstance(found, dict) else None
         return found
 
-    def with_entry(self, keys: Sequence[str], name: str, entry: Mapping[str, Any]) -> bytes:
-        """The file with *entry* of that *name* in the object at *keys*; all else as it is.
+    def with_entries(self, keys: Sequence[str], entries: Mapping[str, Mapping[str, Any]]) -> bytes:
+        """The file with these *entries* in the object at *keys*; all else as it is.
 
         Raises:
             Unusable: there is no place for it.
@@ -94,8 +94,8 @@ class Document:
             inner = inner.setdefault(key, {})
             if not isinstance(inner, dict):
                 raise self._unusable(f"{'.'.join(keys[: i + 1])} is no object; mend that first")
-        inner[name] = entry
-        return self._changed(lambda text: self._edits.put(text, keys, name, entry), wanted)
+        inner.update(entries)
+        return self._changed(lambda text: self._edits.put(text, keys, entries), wanted)
 
     def without_entry(self, keys: Sequence[str], name: str) -> bytes:
         """

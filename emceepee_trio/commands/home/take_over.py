@@ -165,17 +165,14 @@ def write(ours: Document, new: Iterable[TheirServer], *, private: bool) -> Path 
         Unusable: it cannot be written.
         ConfigError: it would not be one that we can use.
     """
-    after = ours
-    for each in new:
-        content = after.with_entry((KEY,), each.name, each.values)
-        data = {**after.data, KEY: {**(after.data.get(KEY) or {}), each.name: dict(each.values)}}
-        after = attrs.evolve(after, content=content, data=data)
-    parse(after.data, folder=ours.path.absolute().parent, environ=os.environ)
+    entries = {each.name: dict(each.values) for each in new}
+    content = ours.with_entries((KEY,), entries)
+    data = {**ours.data, KEY: {**(ours.data.get(KEY) or {}), **entries}}
+    parse(data, folder=ours.path.absolute().parent, environ=os.environ)
     kept = None
     if ours.content is not None:
         stamp = time.strftime("%Y%m%dT%H%M%S")
         kept = ours.target.with_name(f"{ours.target.name}.{stamp}")
         Document(kept, kept, kept.read_bytes() if kept.exists() else None, {}).write(ours.content)
-    assert after.content is not None
-    ours.write(after.content, private=private)
+    ours.write(content, private=private)
     return kept

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -47,8 +47,8 @@ class _Written:
         return next((each for each in reversed(self.members) if each.key == key), None)
 
 
-def put(text: str, path: Sequence[str], key: str, value: object) -> str:
-    """With that *value* at *key* of the object at *path*; what is missing on the way is made.
+def put(text: str, path: Sequence[str], entries: Mapping[str, object]) -> str:
+    """With all these *entries* in the object at *path*; what is missing on the way is made.
 
     Raises:
         NoObject: something else is in the way.
@@ -56,28 +56,39 @@ def put(text: str, path: Sequence[str], key: str, value: object) -> str:
     plain = jsonc.without_comments(text)
     newline = "\r\n" if "\r\n" in text else "\n"
     if not plain.strip():
-        for name in (key, *reversed(path)):
-            value = {name: value}
         before = text if not text or text.endswith("\n") else text + newline
-        return before + _dumped(value, newline, "  ", "") + newline
+        return before + _dumped(_within(path, entries), newline, "  ", "") + newline
     here = _object(plain, _TOKEN.search(plain), "the file")
     unit = _unit(plain, here)
     for depth, name in enumerate(path):
         if (member := here.get(name)) is None:
-            for missing in (key, *reversed(path[depth + 1 :])):
-                value = {missing: value}
-            key = name
+            entries = _within(path[depth:], entries)
             break
         here = _object(plain, _TOKEN.search(plain, member.value), ".".join(path[: depth + 1]))
-    if (there := here.get(key)) is not None:
-        if jsonc.loads(text[there.value : there.end]) == value:
-            return text
-        indent = _indent(plain, there.start)
+    there = {member.key: member for member in here.members}
+    new = {key: value for key, value in entries.items() if key not in there}
+    after = _added(text, plain, here, new, (newline, unit)) if new else text
+    # From the last to the first, so that all before it is where it was.
+    for member in sorted((there[key] for key in entries if key in there), key=_place)[::-1]:
+        value = entries[member.key]
+        if jsonc.loads(text[member.value : member.end]) == value:
+            continue
+        indent = _indent(plain, member.start)
         said = json.dumps(value, ensure_ascii=False)
         if indent is not None:
             said = _dumped(value, newline, unit, indent)
-        return text[: there.value] + said + text[there.end :]
-    return _added(text, plain, here, (key, value), (newline, unit))
+        after = after[: member.value] + said + after[member.end :]
+    return after
+
+
+def _within(path: Sequence[str], entries: Mapping[str, object]) -> Mapping[str, object]:
+    for name in reversed(path):
+        entries = {name: entries}
+    return entries
+
+
+def _place(member: _Member) -> int:
+    return member.start
 
 
 def take(text: str, path: Sequence[str], key: str) -> str:
@@ -114,10 +125,10 @@ def take(text: str, path: Sequence[str], key: str) -> str:
 
 
 def _added(
-    text: str, plain: str, here: _Written, new: tuple[str, object], style: tuple[str, str]
+    text: str, plain: str, here: _Written, new: Mapping[str, object], style: tuple[str, str]
 ) -> str:
-    (key, value), (newline, unit) = new, style
-    name = json.dumps(key, ensure_ascii=False)
+    newline, unit = style
+    named = [(json.dumps(key, ensure_ascii=False), value) for key, value in new.items()]
     close = here.end - 1
     last = len(text[:close].rstrip(_BLANKS))  # of what is in there, be it a comment
     is_alone = not here.members
@@ -129,11 +140,12 @@ def _added(
         indent = outer + unit
         tail = tail if "\n" in tail else newline + outer
     if indent is None:  # all on one line
-        said = f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        said = ", ".join(f"{name}: {json.dumps(it, ensure_ascii=False)}" for name, it in named)
         at = last if is_alone else here.members[-1].end if here.comma is None else here.comma + 1
         between = "" if is_alone else ", " if here.comma is None else " "
         return text[:at] + between + said + text[at:]
-    said = f"{newline}{indent}{name}: {_dumped(value, newline, unit, indent)}"
+    start = f"{newline}{indent}"
+    said = ",".join(f"{start}{name}: {_dumped(it, newline, unit, indent)}" for name, it in named)
     if here.comma is not None:
         return text[:last] + said + "," + tail + text[close:]
     end = last if is_alone else here.members[-1].end

@@ -13,12 +13,18 @@ from tomlkit.items import InlineTable, Table
 from ..json.edits import NoObject
 
 
-def put(text: str, path: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
-    """With that *value* at *key* of the table at *path*; what is missing on the way is made.
+def put(text: str, path: Sequence[str], entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """With all these *entries* in the table at *path*; what is missing on the way is made.
 
     Raises:
         NoObject: something else is in the way.
     """
+    for key, value in entries.items():
+        text = _put(text, path, key, value)
+    return text
+
+
+def _put(text: str, path: Sequence[str], key: str, value: Mapping[str, Any]) -> str:
     if (longer := _appended(text, path, key, value)) is not None:
         return longer
     said: Any = tomllib.loads(text)

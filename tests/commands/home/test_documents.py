@@ -26,7 +26,7 @@ def test_an_edit_that_says_something_else_is_not_written(
     path.write_text('{"mcpServers": {"git": {}}}')
     monkeypatch.setattr(edits, "put", lambda *_: '{"mcpServers": {}}')
     with pytest.raises(Unusable, match="do it by hand"):
-        Document.read(path).with_entry(KEYS, "emceepee", ENTRY)
+        Document.read(path).with_entries(KEYS, {"emceepee": ENTRY})
 
 
 def test_a_link_that_leads_to_itself_stays_one(tmp_path: Path) -> None:
@@ -76,17 +76,17 @@ def test_connected_twice_is_connected_once_and_undone_is_untouched(
     document = Document.read(path)
     if not isinstance(document.data.get("mcpServers", {}), dict):
         with pytest.raises(Unusable, match="is no object"):
-            document.with_entry(KEYS, "emceepee", ENTRY)
+            document.with_entries(KEYS, {"emceepee": ENTRY})
         assert path.read_bytes() == before
         return
-    content = document.with_entry(KEYS, "emceepee", ENTRY)
+    content = document.with_entries(KEYS, {"emceepee": ENTRY})
     backup = Backup("cursor", str(path), digest(content), digest(before))
     backups.keep(backup, before)
     document.write(content)
 
     connected = Document.read(path)
     assert connected.at((*KEYS, "emceepee")) == ENTRY
-    assert connected.with_entry(KEYS, "emceepee", ENTRY) == content
+    assert connected.with_entries(KEYS, {"emceepee": ENTRY}) == content
     # Without the backup, too, nothing but our entry is missing.
     less = connected.without_entry(KEYS, "emceepee")
     connected.write(less)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at_home import AtHome
+from effort import effort
 from emceepee_trio.commands.home.found import TheirServer
 from emceepee_trio.commands.home.take_over import NEW, SAME, judge
 from emceepee_trio.config import Server, load
@@ -55,6 +56,20 @@ def test_what_clients_have_becomes_ours_once(shape: HomeShape, at_home: AtHome) 
     assert again.status == 0
     assert "There is nothing to import." in again.out
     assert snapshot(at_home.home) == once
+
+
+def test_many_take_as_much_longer_as_they_are_more(at_home: AtHome) -> None:
+    def taken(many: int) -> int:
+        clients_with(at_home, cursor={f"s{n}": {"command": f"c{n}"} for n in range(many)})
+        ours = at_home.home / f"{many}.json"
+        ours.write_text('{"limits": {"servers": 1000}}')
+        words = ("import", "cursor", "--yes", "--config", str(ours))
+        took = effort(lambda: at_home.run(*words))
+        assert len(json.loads(ours.read_text())["mcpServers"]) == many
+        return took
+
+    taken(1)  # what is done once
+    assert taken(800) < 5 * taken(200)
 
 
 @pytest.mark.parametrize("shape", HOMES, ids=lambda shape: shape.name)

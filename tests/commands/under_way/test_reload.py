@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import attrs
+import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 
 from emceepee_lines import run
@@ -40,6 +42,12 @@ class Told:
         said = json.loads(self.run("status", "--json").stdout)
         return [server["name"] for server in said["servers"]]
 
+    def configuration(self, token: str) -> Any:
+        """As the page of servers has it."""
+        headers = {"authorization": f"Bearer {token}"}
+        answer = httpx.get(f"{self.url}/api/servers", headers=headers, timeout=60)
+        return answer.json()["configuration"]
+
     def doctor(self, *options: str) -> dict[str, str]:
         """What is not well with the daemon, by how bad it is."""
         ran = self.run("doctor", "--quick", "--json", *(options or ("--config", str(self.config))))
@@ -58,6 +66,18 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     said.configure("one")
     with serve(folder, "--config", str(said.config), EMCEEPEE_TOKEN=OWN) as daemon:
         yield attrs.evolve(said, url=daemon.url.removesuffix("/mcp"))
+
+
+def test_who_may_have_it_read_sees_from_where_and_with_what_mistakes(told: Told) -> None:
+    told.configure("one")
+    told.run("reload")
+    assert told.configuration(ADAS) is None
+    said = told.configuration(OWN)
+    assert (said["path"], said["problems"]) == (str(told.config), [])
+    told.write('{"mcpServers": {"one": {}}}')
+    told.run("reload")
+    assert "mcpServers.one" in told.configuration(OWN)["problems"][0]
+    told.configure("one")
 
 
 def test_it_goes_by_what_is_there_now(told: Told) -> None:

@@ -29,15 +29,15 @@ FILES = {
 def test_only_our_table_comes_and_goes(text: str) -> None:
     wanted = tomllib.loads(text)
     wanted.setdefault("mcp_servers", {})["new"] = NEW
-    after = put(text, PATH, "new", NEW)
+    after = put(text, PATH, {"new": NEW})
     assert tomllib.loads(after) == wanted
-    assert put(after, PATH, "new", NEW) == after
+    assert put(after, PATH, {"new": NEW}) == after
     left = take(after, PATH, "new")
     assert left in (text, text + "\n", text + "\r\n")
 
 
 def test_what_stands_behind_it_stays() -> None:
-    after = put("a = 1\n", PATH, "new", NEW) + "\n# a note\n[b]\nc = 1\n"
+    after = put("a = 1\n", PATH, {"new": NEW}) + "\n# a note\n[b]\nc = 1\n"
     assert take(after, PATH, "new") == "a = 1\n\n# a note\n[b]\nc = 1\n"
 
 
@@ -48,7 +48,7 @@ def test_an_entry_that_somebody_else_wrote_goes_with_its_tables() -> None:
 
 def test_what_is_no_table_is_not_made_one() -> None:
     with pytest.raises(NoObject):
-        put("mcp_servers = 3\n", PATH, "new", NEW)
+        put("mcp_servers = 3\n", PATH, {"new": NEW})
 
 
 def test_what_is_not_there_is_not_taken() -> None:

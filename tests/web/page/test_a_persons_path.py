@@ -147,8 +147,13 @@ def test_a_person_takes_over_connects_looks_answers_cancels_reloads_and_restarts
             said = json.loads(config.read_text())
             said["mcpServers"]["later"] = demo()
             config.write_text(json.dumps(said))
-            os.kill(daemon.pid, signal.SIGHUP)
+            page.get_by_role("button", name="Read it again").click()
+            expect(page.get_by_text("The configuration is read: 3 servers.")).to_be_visible()
             expect(page.get_by_role("link", name="later", exact=True)).to_be_visible()
+            config.write_text("{")
+            os.kill(daemon.pid, signal.SIGHUP)  # by whomever: the page tells
+            expect(page.get_by_text("it is not gone by")).to_be_visible()
+            config.write_text(json.dumps(said))
 
         # It is started again: nobody is logged in any more, and the client goes on.
         expect(page.get_by_text("reconnecting")).to_be_visible()

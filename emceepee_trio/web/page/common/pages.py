@@ -102,6 +102,8 @@ class Pages:
     about: Callable[[], Mapping[str, Any]]
     sections: list[Section] = attrs.field(factory=list, init=False)
     """What is named at the top, in that order."""
+    configured: Callable[[], Data | None] = lambda: None
+    """What the configuration was read from, when, and what was wrong; if it can be read again."""
     blueprint: Blueprint = attrs.field(init=False)
     live: Live = attrs.field(init=False)
     names: Names = attrs.field(init=False)

@@ -55,6 +55,7 @@ def add_to(pages: Pages) -> None:
             "servers_in_all": len(found),
             "removed": removed[:MAX_SERVERS],
             "may_restore": _may_change(pages),
+            "configuration": pages.configured() if visit().visitor.whose is None else None,
         }
 
     @pages.view("/servers/<name>", "server.html")
