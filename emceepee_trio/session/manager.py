@@ -39,6 +39,8 @@ LEAVING = 5.0
 """Seconds the backends of a session that has ended may take to close; then they are cut."""
 HURRIED = 0.3
 """Seconds a child gets for each step of its end when its session or the daemon ends."""
+AT_ONCE = 20
+"""Sessions that end in one step of the end of all."""
 BY_CONFIG = "config"
 """Who adds and removes servers when the configuration is read again."""
 TRIES = 3
@@ -211,11 +213,13 @@ class SessionManager:
         for session in self.sessions():
             session.events.triggers.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End every session, also one that is about to begin; no other will."""
         self._closed = True
-        for session in self.sessions():
+        for n, session in enumerate(self.sessions(), 1):
             self.end(session, "shutdown")
+            if n % AT_ONCE == 0:  # who is told of an end has its turn; nothing keeps us from ending
+                await trio.lowlevel.cancel_shielded_checkpoint()
 
     def sessions(self, principal: str | None = None) -> list[Session]:
         living = [slot.peek() for slot in self._sessions.values() if slot.is_settled]
@@ -273,5 +277,5 @@ async def open_sessions(
             session_count=len(sessions),
             server_count=sum(len(session.backends) for session in sessions),
         )
-        manager.close()
+        await manager.close()
     logs.write("info", "registry_shutdown_complete")
