@@ -154,7 +154,7 @@ class Truths(Acts):
             )
         refused = self.do(lambda: self.mcp.client().initialize())
         assert refused.status == 503
-        self.do_sync(self.mcp.manager.close)
+        self.do(self.mcp.manager.close)
         self.pass_time(round(LEAVING) + 1)
         assert not any(host.is_open for host in self.hosts.all)
         self.replay.check()
