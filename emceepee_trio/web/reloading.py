@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ..errors import Denied, InvalidArguments
 from .page.common.pages import Changed, Done, Pages
-from .page.common.requests import visit
+from .page.common.requests import visit, wants_json
 
 
 class Reread(Protocol):
@@ -37,7 +37,10 @@ def add_to(pages: Pages, reading: Reread | None) -> None:
             raise Denied("the configuration is read again for the daemon's own token alone")
         if reading is None:
             raise Denied("this daemon is inside of another program, which says what it goes by")
-        if problems := list(reading.again()):
+        problems = list(reading.again())
+        if problems and not wants_json():
+            return pages.go("/servers#configuration")  # which tells all of them
+        if problems:
             more = f" (and {len(problems) - 1} more)" * (len(problems) > 1)
             said = f"the configuration is not read, nothing has changed: {problems[0]}{more}"
             raise InvalidArguments(said, {"problems": problems})

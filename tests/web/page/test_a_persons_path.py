@@ -151,9 +151,11 @@ def test_a_person_takes_over_connects_looks_answers_cancels_reloads_and_restarts
             expect(page.get_by_text("The configuration is read: 3 servers.")).to_be_visible()
             expect(page.get_by_role("link", name="later", exact=True)).to_be_visible()
             config.write_text("{")
-            os.kill(daemon.pid, signal.SIGHUP)  # by whomever: the page tells
+            page.get_by_role("button", name="Read it again").click()
             expect(page.get_by_text("it is not gone by")).to_be_visible()
             config.write_text(json.dumps(said))
+            os.kill(daemon.pid, signal.SIGHUP)  # by whomever: the page tells
+            expect(page.get_by_text("it is not gone by")).to_be_hidden()
 
         # It is started again: nobody is logged in any more, and the client goes on.
         expect(page.get_by_text("reconnecting")).to_be_visible()
