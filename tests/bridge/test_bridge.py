@@ -22,6 +22,7 @@ import trio
 from emceepee_client import COMMAND, GUARD, MODERN, Answer, Json
 from emceepee_lines import Lines, open_pipes, request, run
 from emceepee_trio.bridge import relay
+from emceepee_trio.bridge.daemon import PATIENCE
 from emceepee_trio.bridge.http import Address
 from emceepee_trio.bridge.relay import Relay
 from served import Daemon, serve
@@ -189,7 +190,7 @@ def test_who_ends_without_a_daemon_is_answered_and_left_alone(tmp_path: Path) ->
         assert "standard input has ended" in each["error"]["message"]
         assert "no daemon answers" in each["error"]["message"]
         assert each["error"]["data"] == {"may_have_run": False}
-    assert seconds < relay.PATIENCE
+    assert seconds < PATIENCE
 
 
 def test_who_asks_more_than_is_taken_at_once_is_answered_too(tmp_path: Path) -> None:

@@ -105,21 +105,21 @@ USERS = (
     ),
     mutant(
         "the session of a window stays when the window is gone",
-        "bridge/relay.py",
+        "bridge/conversation.py",
         "        for target, headers in kept:\n",
         "        for target, headers in kept[:0]:\n",
         f"{_BRIDGE}test_each_window_has_a_session_of_its_own_that_ends_with_it",
     ),
     mutant(
         "all windows share the workspace of their daemon",
-        "bridge/relay.py",
+        "bridge/conversation.py",
         'f"stdio-{os.urandom(8).hex()}"',
         '"stdio"',
         f"{_BRIDGE}test_each_window_has_a_session_of_its_own_that_ends_with_it",
     ),
     mutant(
         "a window is lost when its daemon is started anew",
-        "bridge/relay.py",
+        "bridge/conversation.py",
         "                session = self._another(session)\n",
         "                raise\n",
         f"{_BRIDGE}test_a_daemon_that_is_started_anew_is_joined_again",
@@ -127,7 +127,7 @@ USERS = (
     mutant(
         "what a window cancels goes on",
         "bridge/relay.py",
-        "        self._say(notice, version_of(asked.message))\n",
+        "        self._conversation.say(notice, version_of(asked.message))\n",
         "",
         f"{_BRIDGE}test_a_slow_call_is_told_of_its_progress_and_can_be_cancelled",
     ),
