@@ -76,7 +76,12 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        await trio.lowlevel.checkpoint()
+        try:
+            await trio.lowlevel.checkpoint()
+        except trio.Cancelled:
+            if self.is_dropped:
+                self.swallowed += message.get("body", b"")  # it was the transport's already
+            raise
         if self.stalled is not None:
             with trio.CancelScope(shield=self.ghost):
                 await self.stalled.wait()

@@ -13,6 +13,7 @@ from asgi_client import META, Client, Exchange, Json
 CAN: Json = {"elicitation": {}}
 FORM = {"type": "object", "properties": {"by": {"type": "string"}}, "required": ["by"]}
 INVALID_PARAMS = -32602
+VIEWS = ("tools", "native", "one server")
 
 
 def accepted(by: str) -> Json:
@@ -42,6 +43,8 @@ class Wanted:
     """Its states may mean nothing any more."""
     may_run: int = 1
     """How often. Who has lost an answer that was written for it calls anew, as everybody does."""
+    view: str = "tools"
+    """In which it is made, of the server `x`."""
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(f"<{self.key}>")
@@ -52,14 +55,24 @@ class Wanted:
 
     def send(self, client: Client | None = None, **params: Any) -> Exchange:
         """Its request, or a retry. By somebody else, it is none of its own."""
-        args = {"server": "x", "tool": self.key, "timeout_ms": self.patience * 1000}
-        said: Json = {"name": "execute_tool", "arguments": args} | params
         meta = {f"{META}clientCapabilities": self.can}
-        exchange = (client or self.client).modern("tools/call", meta=meta, **said)
+        there, query, said = self._as_its_view_has_it(client or self.client)
+        exchange = there.modern("tools/call", query, meta=meta, **(said | params))
         if client is None:
             self.exchanges[exchange] = trio.current_time()
             self.lost_at = None
         return exchange
+
+    def _as_its_view_has_it(self, client: Client) -> tuple[Client, str, Json]:
+        """Who sends the request, the query of its URL, and the parameters."""
+        match self.view:
+            case "native":
+                return client, "view=native", {"name": f"x__{self.key}", "arguments": {}}
+            case "one server":
+                there = attrs.evolve(client, path="/servers/x/mcp")
+                return there, "", {"name": self.key, "arguments": {}}
+        args = {"server": "x", "tool": self.key, "timeout_ms": self.patience * 1000}
+        return client, "", {"name": "execute_tool", "arguments": args}
 
     def again(self, answers: Json | None = None, number: int = -1) -> Exchange:
         """With one of its states, if there is one."""
@@ -69,10 +82,11 @@ class Wanted:
         return self.send(requestState=state, inputResponses=answers or {})
 
     def drop(self) -> None:
-        """Its client has lost what it waits for."""
-        for exchange in self.exchanges:
+        """Its client has lost what it waits for, and not what it has."""
+        lost = [exchange for exchange in self.exchanges if not exchange.is_complete]
+        for exchange in lost:
             exchange.drop()
-        self.lost_at = trio.current_time()
+            self.lost_at = trio.current_time()
 
     def read(self) -> None:
         """What has come."""
