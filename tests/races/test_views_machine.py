@@ -9,28 +9,21 @@ all that may meet in one tick there.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import attrs
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
-from asgi_world import open_world
-from connected import server
-from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front.asking.interrupted import LINGERS, TOGETHER
-from memory_peers import Peer, Peers
+from emceepee_trio.config import Server
+from emceepee_trio.front.asking.interrupted import TOGETHER
+from memory_peers import Peer
 from parts import hop
 from rounds import FORM, INVALID_PARAMS, VIEWS, Wanted, accepted
+from rounds_world import ANSWER_WITHIN, REISSUE, RoundsWorld
 from sharers import ELICITATION, result
-from trio_machine import TrioMachine
 
-ANSWER_WITHIN = 15
-REISSUE = 30
 UNDER_WAY = 4
 ACTS = ("client", "tool", "withdrawn", "dies", "done", "cut", "again")
 
@@ -55,63 +48,12 @@ class Asked:
         return [each for each in self.peer.answers if each["id"] == self.number]
 
 
-class Views(TrioMachine):
-    entry: Server = server()
-
+class Views(RoundsWorld):
     def __init__(self) -> None:
-        self.wanted: list[Wanted] = []
         self.asked: list[Asked] = []
         self.answered: set[str] = set()
         """Keys of calls that their server was done with."""
         super().__init__()
-
-    @asynccontextmanager
-    async def world(self) -> AsyncGenerator[None]:
-        self.peers = Peers()
-        limits = attrs.evolve(
-            Limits(), question_timeout_ms=ANSWER_WITHIN * 1000, reissue_ms=REISSUE * 1000
-        )
-        with self.peers.in_place():
-            async with open_world(Config(servers=(self.entry,), limits=limits)) as self.mcp:
-                yield
-
-    @initialize()
-    def begin(self) -> None:
-        self.clients = {name: self.mcp.client(name) for name in ("ada", "bob")}
-
-    @property
-    def now(self) -> float:
-        return self.clock.current_time()
-
-    def step(self, *acts: Callable[[], object]) -> None:
-        """All of them in one tick, in any order; then everybody reads what has come."""
-
-        async def run() -> None:
-            for act in acts:
-                self.mcp.nursery.start_soon(self._do, act)
-
-        self.do(run)
-        self._read()
-
-    async def _do(self, act: Callable[[], object]) -> None:
-        act()
-
-    def _read(self) -> None:
-        for wanted in self.wanted:
-            wanted.read()
-
-    # What there is.
-
-    def under_way(self) -> dict[str, tuple[Peer, int, Wanted]]:
-        """Calls that the server has not answered."""
-        keys = {wanted.key: wanted for wanted in self.wanted}
-        calls = [(p, i, keys[key]) for p in self.peers.open() for i, key in p.calls.items()]
-        return {wanted.key: (peer, id_, wanted) for peer, id_, wanted in calls}
-
-    @property
-    def began(self) -> Counter[str]:
-        """How often which call reached the server."""
-        return Counter(key for peer in self.peers.all for key in peer.began)
 
     def holders(self, asked: Asked) -> list[Wanted]:
         """Whose client may have been asked, by which request: on a pipe nobody says whose it is."""
@@ -152,7 +94,7 @@ class Views(TrioMachine):
         self.asked.append(asked)
         if waits:
             self.time_passes(1)
-        self._read()
+        self.read()
 
     def _act(self, wanted: Wanted, act: str) -> None:
         match act:
@@ -234,7 +176,7 @@ class Views(TrioMachine):
                 wanted.drop()
 
         self.do(done)
-        self._read()
+        self.read()
 
     @precondition(lambda self: any(wanted.asked for wanted in self.wanted))
     @rule(data=st.data())
@@ -254,7 +196,7 @@ class Views(TrioMachine):
             wanted.drop()
 
         self.do(cut)
-        self._read()
+        self.read()
 
     @precondition(lambda self: any(w.lost_at is not None for w in self.wanted))
     @rule(data=st.data())
@@ -289,11 +231,10 @@ class Views(TrioMachine):
     def time_passes(self, seconds: int) -> None:
         for _ in range(seconds):
             self.pass_time(1)
-            self._read()
+            self.read()
         for wanted in self.wanted:
             if seconds > 1 or wanted.lost_at is not None:
                 wanted.may_be_dead = True
-        assert REISSUE >= LINGERS
 
     # What always holds.
 

@@ -133,4 +133,11 @@ FINDING = (
         "            self._shelves.pop(place).said = []\n            break\n",
         f"{_INDEX}test_what_is_removed_is_found_no_more",
     ),
+    mutant(
+        "the view core cannot read what is too long",
+        "tools/views.py",
+        "        *_WAITING,\n        reading.read_result,\n",
+        "        *_WAITING,\n",
+        "tools/test_views.py::test_each_view_has_what_its_loop_needs_and_no_more",
+    ),
 )

@@ -182,4 +182,18 @@ RELAY = (
         "        self.known()\n",
         "front/handshake/test_streams.py::test_a_pause_sends_its_reader_away_once_it_can_come_again",
     ),
+    mutant(
+        "a round asks by a key that another one had",
+        "front/asking/interrupted.py",
+        "        key = otherwise if wanted in self._keys else wanted\n",
+        "        key = wanted\n",
+        "front/test_task_rounds.py::test_two_rounds_have_two_keys",
+    ),
+    mutant(
+        "a task whose time is over is told to be cancelled",
+        "front/tasks.py",
+        '    TaskState.EXPIRED: "failed",',
+        '    TaskState.EXPIRED: "cancelled",',
+        "front/test_tasks.py::test_one_whose_time_is_over_has_failed",
+    ),
 )

@@ -61,4 +61,11 @@ SCRIPTS = (
         "        except Raised:\n            self.calls -= 1\n            raise\n",
         f"{_CODE}test_calls_are_bounded_and_policies_asked",
     ),
+    mutant(
+        "what a script reads of a long result has in it where that is from",
+        "tools/code.py",
+        "        return part(reply.result) if ours is read_result else data(reply.result)\n",
+        "        return data(reply.result)\n",
+        f"{_CODE}test_a_script_gets_prompts_and_reads_what_was_too_long",
+    ),
 )

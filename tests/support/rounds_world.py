@@ -1,0 +1,77 @@
+"""A machine's world of modern clients that are asked in rounds, through all of the daemon."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import attrs
+from hypothesis.stateful import initialize
+
+from asgi_world import open_world
+from connected import server
+from emceepee_trio.config import Config, Limits, Server
+from memory_peers import Peer, Peers
+from rounds import Wanted
+from trio_machine import TrioMachine
+
+ANSWER_WITHIN = 15
+"""Seconds for a question, and for a request that is sent again."""
+REISSUE = 30
+
+
+class RoundsWorld(TrioMachine):
+    """Two principals, and one server in memory; what happens in it is of who derives from it."""
+
+    entry: Server = server()
+
+    def __init__(self) -> None:
+        self.wanted: list[Wanted] = []
+        super().__init__()
+
+    @asynccontextmanager
+    async def world(self) -> AsyncGenerator[None]:
+        self.peers = Peers()
+        limits = attrs.evolve(
+            Limits(), question_timeout_ms=ANSWER_WITHIN * 1000, reissue_ms=REISSUE * 1000
+        )
+        with self.peers.in_place():
+            async with open_world(Config(servers=(self.entry,), limits=limits)) as self.mcp:
+                yield
+
+    @initialize()
+    def begin(self) -> None:
+        self.clients = {name: self.mcp.client(name) for name in ("ada", "bob")}
+
+    @property
+    def now(self) -> float:
+        return self.clock.current_time()
+
+    def step(self, *acts: Callable[[], object]) -> None:
+        """All of them in one tick, in any order; then everybody reads what has come."""
+
+        async def run() -> None:
+            for act in acts:
+                self.mcp.nursery.start_soon(self._do, act)
+
+        self.do(run)
+        self.read()
+
+    async def _do(self, act: Callable[[], object]) -> None:
+        act()
+
+    def read(self) -> None:
+        for wanted in self.wanted:
+            wanted.read()
+
+    def under_way(self) -> dict[str, tuple[Peer, int, Wanted]]:
+        """Calls that the server has not answered."""
+        keys = {wanted.key: wanted for wanted in self.wanted}
+        calls = [(p, i, keys[key]) for p in self.peers.open() for i, key in p.calls.items()]
+        return {wanted.key: (peer, id_, wanted) for peer, id_, wanted in calls}
+
+    @property
+    def began(self) -> Counter[str]:
+        """How often which call reached the server."""
+        return Counter(key for peer in self.peers.all for key in peer.began)
