@@ -92,6 +92,7 @@ class Views(RoundsWorld):
             said = {"jsonrpc": "2.0", "id": asked.number, "method": ELICITATION, "params": params}
             self.do_sync(lambda: peer.say(said, about))
         self.asked.append(asked)
+        self.answered.discard(wanted.key)  # if its answer was lost, this is of another run
         if waits:
             self.time_passes(1)
         self.read()
