@@ -266,6 +266,10 @@ class Front:
         if entry.cancelled:  # by a message right behind it
             scope.cancel("not wanted any more")
 
+    def forget(self, request_id: RequestId) -> None:
+        """It is cancelled, perhaps before anybody has begun to answer it."""
+        self._in_flight.pop(coerce_request_id(request_id), None)
+
     async def call(
         self, message: JSONRPCRequest, report: Report, version: str
     ) -> JSONRPCResponse | JSONRPCError:

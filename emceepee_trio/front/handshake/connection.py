@@ -160,6 +160,7 @@ class HandshakeConnection:
         if scope.cancel_called and exchange.outlives_session:
             self._refuse(exchange)
         elif scope.cancel_called:
+            self.front.forget(message.id)
             self._settle(exchange)
 
     async def _said(self, message: JSONRPCRequest) -> JSONRPCResponse | JSONRPCError:

@@ -254,4 +254,11 @@ FRONT = (
         "not _NAME.fullmatch(name)",
         "serving/test_answers.py",
     ),
+    mutant(
+        "what a client has cancelled before it was looked at is kept",
+        "front/handshake/connection.py",
+        "            self.front.forget(message.id)\n",
+        "",
+        "front/handshake/test_connection.py::test_nothing_is_kept_of_what_is_cancelled_before_that",
+    ),
 )
