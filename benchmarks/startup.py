@@ -2,12 +2,14 @@
 
 Measured from before the process is started to the answers of ``initialize`` and ``tools/list``,
 beside two processes that any such server contains: a bare Python, and one that imports the SDK.
+The bridge (``--connect``) leads to a daemon that runs already.
 All are taken in turns in one run, so that the ratios mean something on a busy machine too.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
@@ -17,6 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from http_call import free_port, server
 
 YARDSTICK = "import mcp"
 
@@ -42,8 +46,8 @@ def python(code: str) -> Iterator[tuple[str, float]]:
     yield "exit", time.perf_counter() - started
 
 
-def stdio(config: Path, *options: str) -> Iterator[tuple[str, float]]:
-    command = [sys.executable, "-m", "emceepee_trio", "stdio", "--config", str(config), *options]
+def stdio(*options: str) -> Iterator[tuple[str, float]]:
+    command = [sys.executable, "-m", "emceepee_trio", "stdio", *options]
     started = time.perf_counter()
     with subprocess.Popen(
         command,
@@ -78,15 +82,21 @@ def main() -> None:
     runs = parser.parse_args().runs
 
     taken: dict[tuple[str, str], list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder, "config.json")
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        config, port = Path(folder, "config.json"), free_port()
         config.write_text("{}")
+        own = ("--config", str(config))
+        daemon = [sys.executable, "-m", "emceepee_trio", "serve", *own, "--state-dir", folder]
+        daemon += ["--no-auth", "--bind", f"127.0.0.1:{port}"]
+        stack.enter_context(server(daemon, port))
         for run in range(runs + 1):
             for name, moments in (
                 ("pass", python("pass")),
                 (YARDSTICK, python(YARDSTICK)),
-                ("emceepee stdio", stdio(config)),
-                ("emceepee stdio --demo", stdio(config, "--demo")),
+                ("emceepee stdio", stdio(*own)),
+                ("emceepee stdio --demo", stdio(*own, "--demo")),
+                ("stdio --connect", stdio("--connect", f"http://127.0.0.1:{port}")),
             ):
                 for moment, seconds in moments:
                     if run:  # the first only fills caches

@@ -63,7 +63,7 @@ def lines_of(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[st
 
 
 def say_marked(mark: str, line: str) -> None:
-    """A line that begins with *mark*, which a terminal may show in a colour.
+    """A line that begins with *mark*, which a terminal may show in a colour, and folds by words.
 
     Raises:
         CannotWrite: it has not arrived.
@@ -75,7 +75,7 @@ def say_marked(mark: str, line: str) -> None:
 
     text = Text(escaped(line))
     text.stylize(STYLES.get(mark, ""), 0, len(mark))
-    _print(text, wraps=False)
+    _print(text)
 
 
 @attrs.define(eq=False)
@@ -156,12 +156,12 @@ def _rich_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Rend
     return shown
 
 
-def _print(shown: RenderableType, *, wraps: bool = True) -> None:
+def _print(shown: RenderableType) -> None:
     from rich.console import Console
 
     try:
         # It honours NO_COLOR.
-        Console(highlight=False, soft_wrap=not wraps).print(shown)
+        Console(highlight=False).print(shown)
     except OSError as error:
         raise CannotWrite from error
     flush()

@@ -69,6 +69,17 @@ def test_a_terminal_gets_a_table_as_wide_as_it_is(monkeypatch: pytest.MonkeyPatc
     assert plain.count("x") >= 60
 
 
+def test_a_line_that_is_too_long_is_folded_between_its_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = "broken server: " + " ".join(["not-executable"] * 9)
+    with screen(monkeypatch) as shown:
+        terminal.say_marked("broken", said)
+        seen = re.sub(r"\x1b\[[\d;]*m", "", shown.seen())
+    assert max(map(len, seen.splitlines())) <= 60
+    assert seen.split() == said.split()
+
+
 def test_who_wants_no_colours_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     with screen(monkeypatch, NO_COLOR="1") as shown:
         terminal.show_table(TITLES, ROWS)
