@@ -45,6 +45,8 @@ class Asked:
     of: Wanted
     peer: Peer
     question: Question
+    run: int
+    """Of its call, from 1."""
     taken: list[str] = attrs.field(factory=list)
     """Who was told that his answer counts."""
     tools: list[Exchange] = attrs.field(factory=list)
@@ -159,7 +161,7 @@ class Rounds(TrioMachine):
         self.do_sync(lambda: peer.say(asks, about))
         question = self.session(wanted).questions.open("elicitation")[-1]
         assert question.params["message"] == said["message"]
-        self.asked.append(Asked(number, wanted, peer, question))
+        self.asked.append(Asked(number, wanted, peer, question, self.began[wanted.key]))
         if waits:
             self.time_passes(1)
         self._read()
@@ -345,6 +347,8 @@ class Rounds(TrioMachine):
         for asked in self.open:
             if self.may_hold(asked) != [asked.of]:
                 continue
+            if asked.run < self.began[asked.of.key]:
+                continue  # its client has lost that it was asked, and waits for a later run
             since = [asked.question.asked_at, *asked.of.exchanges.values()]
             if asked.of.exchanges and max(since) < self.now - 1:
                 assert not asked.question.is_relayed
