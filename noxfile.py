@@ -87,9 +87,7 @@ def races(session: nox.Session) -> None:
             session, "-n", "auto", "-m", "races or hypothesis", "--hypothesis-profile=long", *args
         )
     else:
-        # The same examples each time; the long run looks for others.
-        spread = ("-n", "auto", "--hypothesis-seed=2")
-        pytest(session, *spread, "-m", "races", *(args or ["tests/races"]))
+        pytest(session, "-n", "auto", "-m", "races", *(args or ["tests/races"]))
 
 
 @nox.session
