@@ -36,6 +36,8 @@ Json = dict[str, Any]
 
 VIEWS = ("tools", "core", "code")
 SERVERS = (3, 10, 30, 70)
+ORIGINAL = 18_400
+"""Bytes of the 37 definitions of the emceepee that this one is named after."""
 BIG = "big result"
 """Of the tasks, the one that is beside the ten."""
 
@@ -542,6 +544,7 @@ def show_corpus(folder: Path) -> None:
         texts.append("".join(map(_definition, itertools.chain(*servers.values()))))
         cells = [f"{len(text.encode()):>9} {count(text):>7.0f}" for text in texts]
         print(f"{number:>7}{sum(map(len, servers.values())):>7}" + "".join(cells))
+    print(f"The original has {ORIGINAL:,} bytes of definitions, with any number of servers.")
 
 
 def _beginning(servers: Sequence[str], view: str) -> str:

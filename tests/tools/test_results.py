@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import trio
 
-from emceepee_client import Answer, Emceepee, Open
+from emceepee_client import GUARD, Answer, Emceepee, Open, write_config
+from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from emceepee_trio.config.bounds import KIB, MAX_PREVIEW_BYTES
+from served import serve
 
 BOUND = 16 * KIB
 
@@ -40,6 +42,10 @@ WAYS = {
         text("a picture"),
         {"type": "image", "data": base64.b64encode(bytes(range(256)) * 300).decode(),
          "mimeType": "image/png"},
+    ]},
+    "audio": {"content": [
+        {"type": "audio", "data": base64.b64encode(b"RIFF" * 8000).decode(),
+         "mimeType": "audio/wav"},
     ]},
     "blocks": {"content": [text(f"block {n} " + "y" * 99) for n in range(1000)]},
     "cut": {"content": [text(LINES + "... 13 more items")]},
@@ -163,6 +169,9 @@ async def test_what_it_looks_like_is_said(connect: Open) -> None:
         assert image.content[0]["text"] == "a picture"
         about = preview(image, 1)
         assert (about["type"], about["bytes"]) == ("image/png", 76_800)
+        sound = preview(await emceepee.execute("a", "audio"))
+        assert (sound["type"], sound["bytes"]) == ("audio/wav", 32_000)
+        assert sound["shape"] == "audio, audio/wav, 32,000 bytes"
         read = await emceepee.call("read_result", id=about["result"], bytes=[256, 512])
         assert base64.b64decode(read.content[0]["resource"]["blob"]) == bytes(range(256))
         assert preview(await emceepee.execute("a", "odd"))["bytes"] > BOUND
@@ -326,6 +335,18 @@ async def test_a_file_has_it_as_long_as_the_session_lives(connect: Open, tmp_pat
         assert "cannot be read any more" in error["message"]
         preview(await emceepee.execute("a", "lines"))
     assert list((state / "results").iterdir()) == []
+
+
+async def test_a_daemon_on_loopback_names_the_file_as_well(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"a": SERVER})
+
+    def look(daemon: RemoteDaemon) -> None:
+        with RemoteSession.connected(daemon, "one") as client:
+            said = client.call("execute_tool", {"server": "a", "tool": "lines"})
+            check_file(Path(json.loads(said["content"][0]["text"])["file"]), tmp_path)
+
+    with trio.fail_after(GUARD), serve(tmp_path, "--config", str(config)) as served:
+        await trio.to_thread.run_sync(look, RemoteDaemon.find(served.url, tmp_path))
 
 
 @pytest.mark.parametrize("settings", [{"results": {"inline_bytes": 0}}, {}])
