@@ -229,7 +229,8 @@ class Model:
 
     def use(self, tool: str, /, **arguments: Any) -> str:
         result = self._request("tools/call", {"name": tool, "arguments": arguments})
-        said = "\n".join(block["text"] for block in result["content"])
+        # A link beside a preview is read as well.
+        said = "\n".join(block.get("text") or json.dumps(block) for block in result["content"])
         self._reads(said)
         return said
 

@@ -34,3 +34,13 @@ def test_the_comparison_measures_who_is_named_and_installs_nobody_else(tmp_path:
     assert all(sample > 0 for samples in row["samples"].values() for sample in samples)
     assert "the server itself" in done.stdout
     assert not kept.exists()
+
+
+@pytest.mark.cold
+def test_what_a_model_reads_is_counted_until_every_task_is_done() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "context.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = {line[:18].strip(): line[18:].split() for line in done.stdout.splitlines()}
+    *_, code, script = map(int, lines["the ten tasks"])
+    assert script < code / 2

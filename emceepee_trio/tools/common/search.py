@@ -28,8 +28,26 @@ NAME = 500
 """Characters of a name that are searched."""
 
 _PLAIN = re.compile(r"\^?[\w -]*+(?:\.\*)?\$?")
-_FUZZY = re.compile(r"(?<!\\)\{(?!\d*,?\d*\})")
-"""What would make `regex` look for what is only like it, without an end."""
+_TOKEN = re.compile(
+    r"\\[pP]\{\^?[\w=: -]+\}|\\."
+    r"|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+\]"
+    r"|\{\d*,?\d*\}"
+    r"|(?P<stray>\{)|.",
+    re.DOTALL,
+)
+"""What is escaped, a set of characters, a repetition, a brace that is none of these; else one."""
+
+
+def check_braces(name: str, pattern: str) -> None:
+    """One that is no repetition would make `regex` look for what is only like it, without an end.
+
+    Raises:
+        InvalidArguments: the argument *name* has one.
+    """
+    if any(token.lastgroup == "stray" for token in _TOKEN.finditer(pattern)):
+        raise InvalidArguments(
+            f"{name}: not a regular expression: a brace that is no repetition; write \\{{"
+        )
 
 
 @attrs.frozen
@@ -43,10 +61,7 @@ class Search:
         Raises:
             InvalidArguments: it is no pattern.
         """
-        if _FUZZY.search(pattern):
-            raise InvalidArguments(
-                f"{name}: not a regular expression: a brace that is no repetition; write \\{{"
-            )
+        check_braces(name, pattern)
         try:
             return cls(regex.compile(pattern))
         except regex.error as error:

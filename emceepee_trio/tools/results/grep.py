@@ -17,6 +17,7 @@ import regex
 
 from ...errors import InvalidArguments
 from ...session.kept import Kept
+from ..common.search import check_braces
 
 BLOCK = 1024 * 1024
 """Bytes that are searched at once; a line is searched in parts of four of them, if it is longer."""
@@ -29,7 +30,6 @@ COUNTED = 10_000
 LINE = 500
 """Characters of a line that are shown."""
 
-_FUZZY = re.compile(r"(?<!\\)\{(?!\d*,?\d*\})")
 _LITERAL = re.compile(r"[\w \-:/=\"'<>@%&,;!~`]+", re.ASCII)
 
 
@@ -56,10 +56,7 @@ class Grep:
     @classmethod
     def of(cls, pattern: str) -> Grep:
         """Raises `InvalidArguments` if it is none."""
-        if _FUZZY.search(pattern):
-            raise InvalidArguments(
-                "grep: not a regular expression: a brace that is no repetition; write \\{"
-            )
+        check_braces("grep", pattern)
         try:
             in_text = regex.compile(pattern, regex.MULTILINE)
             in_ascii = (

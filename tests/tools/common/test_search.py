@@ -24,7 +24,11 @@ SESSION = cast(Any, Stand())
 
 
 @pytest.mark.parametrize(
-    "pattern", ["", ".*", "^ec.o$", "a|b", "^x", "o$", "[eh]+", "(?i)ECHO", "a{2}", "a{1,}", r"\{"]
+    "pattern",
+    [
+        *("", ".*", "^ec.o$", "a|b", "^x", "o$", "[eh]+", "(?i)ECHO", "a{2}", "a{1,}", r"\{"),
+        *("[{]", "[^{}]+", r"[]{]", r"[\]{]", r"h[^{]*b", r"\\?\{", r"[a]{2}"),
+    ],
 )
 async def test_they_are_searched_for(pattern: str) -> None:
     names = ["echo", "x", "", "aa", "ec\no", "{", "hello b"]
@@ -32,7 +36,13 @@ async def test_they_are_searched_for(pattern: str) -> None:
     assert found == [re.search(pattern, name) is not None for name in names]
 
 
-@pytest.mark.parametrize("pattern", ["(?:abc){e<=3}", "(?b)(?:a){i}", "(?:abc){1<=e<=3}", "a{x"])
+STRAY = [
+    *("(?:abc){e<=3}", "(?b)(?:a){i}", "(?:abc){1<=e<=3}", "a{x", r"[a]{e}", r"\\{e<=1}"),
+    r"[\]]{e}",
+]
+
+
+@pytest.mark.parametrize("pattern", STRAY)
 def test_what_is_only_alike_is_not_searched_for(pattern: str) -> None:
     with pytest.raises(InvalidArguments, match="tool: not a regular expression: a brace"):
         Search.of("tool", pattern)
