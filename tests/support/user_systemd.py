@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import attrs
 
@@ -65,29 +66,21 @@ def user_systemd(folder: Path, variables: Mapping[str, str]) -> Iterator[UserSys
     Raises:
         NoSystemd: it cannot be had here, and why.
     """
-    group = _control_groups() / f"emceepee-test-{os.getpid()}"
-    runtime, log = folder / "run", folder / "systemd.log"
-    runtime.mkdir(mode=0o700)
-    environment = {**os.environ, **variables, "XDG_RUNTIME_DIR": str(runtime)}
-    environment |= {"GROUP": str(group), "SYSTEMD_LOG_TARGET": "console"}
-    environment.pop("DBUS_SESSION_BUS_ADDRESS", None)
-    try:
-        group.mkdir()
-    except OSError as error:
-        raise NoSystemd(f"no control group of its own: {error.strerror}") from None
-    try:
-        with (
-            log.open("wb") as file,
-            subprocess.Popen(
-                ["/bin/sh", "-ec", SCRIPT, SYSTEMD],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=file,
-                stderr=file,
-            ) as process,
-        ):
+    log = folder / "systemd.log"
+    # Sockets are made in a folder of its own, whose name has to be short.
+    with _control_group() as group, TemporaryDirectory() as runtime, log.open("wb") as file:
+        environment = {**os.environ, **variables, "XDG_RUNTIME_DIR": runtime}
+        environment |= {"GROUP": str(group), "SYSTEMD_LOG_TARGET": "console"}
+        environment.pop("DBUS_SESSION_BUS_ADDRESS", None)
+        with subprocess.Popen(
+            ["/bin/sh", "-ec", SCRIPT, SYSTEMD],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+        ) as process:
             try:
-                while not (runtime / "systemd" / "private").exists():
+                while not Path(runtime, "systemd", "private").exists():
                     if process.poll() is not None:
                         raise NoSystemd(log.read_text().strip())
                     time.sleep(0.02)  # nothing tells when it is there
@@ -97,6 +90,17 @@ def user_systemd(folder: Path, variables: Mapping[str, str]) -> Iterator[UserSys
                 yield UserSystemd(enter, environment)
             finally:
                 process.communicate(timeout=GUARD)  # its input ends, and so does its first process
+
+
+@contextmanager
+def _control_group() -> Iterator[Path]:
+    group = _control_groups() / f"emceepee-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise NoSystemd(f"no control group of its own: {error.strerror}") from None
+    try:
+        yield group
     finally:
         for each in sorted(group.rglob("*/"), reverse=True):
             each.rmdir()
