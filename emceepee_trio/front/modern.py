@@ -104,10 +104,8 @@ class _Exchange:
     """It is answered as an event stream."""
     is_written: bool = attrs.field(default=False, init=False)
     """The transport has the answer."""
-    quiet: trio.CancelScope = attrs.field(
-        factory=partial(trio.move_on_after, KEEP_ALIVE_EVERY), init=False
-    )
-    """Until something is said before the answer, or nothing has been for long."""
+    watching: trio.CancelScope = attrs.field(init=False)
+    """For its client, who may go; until it is to be answered in another way, or is."""
     _delivery: Delivery | None = attrs.field(default=None, init=False)
     _news: Bell = attrs.field(factory=Bell, init=False)
 
@@ -133,11 +131,12 @@ class _Exchange:
     def say(self, message: JSONRPCNotification) -> None:
         """Before the answer."""
         self.said.append(dump(message))
-        self.begin_stream()
-        self.quiet.cancel("something is said")
+        if not self.is_stream:
+            self.become_stream()
+            self.watching.cancel("something is said")
         self._news.ring()
 
-    def begin_stream(self) -> None:
+    def become_stream(self) -> None:
         """Unless there is an answer: what is decided first stays."""
         self.is_stream |= self.answer is None
 
@@ -299,26 +298,23 @@ class Modern:
             await handle()
             if not exchange.is_stream:
                 await _answer(exchange, send)
-                nursery.cancel_scope.cancel("answered")
-
-        async def stream() -> None:
-            await _stream(exchange, send)
-            nursery.cancel_scope.cancel("answered")
 
         with session.presence.busy(), workspace.serves(front, message.id, client):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(respond)
-                    with exchange.quiet:
-                        await _gone(receive)
-                    if exchange.quiet.cancelled_caught:
-                        exchange.begin_stream()
-                        if exchange.is_stream:
-                            nursery.start_soon(stream)
-                        await _gone(receive)
-                    # Closing the response is this era's cancellation.
-                    front.client_is_gone()
-                    nursery.cancel_scope.cancel("client is gone")
+                    has_begun = False
+                    while not exchange.is_written:
+                        with trio.move_on_after(KEEP_ALIVE_EVERY) as exchange.watching:
+                            await _gone(receive)
+                            # Closing the response is this era's cancellation.
+                            front.client_is_gone()
+                            nursery.cancel_scope.cancel("client is gone")
+                            break
+                        exchange.become_stream()
+                        if exchange.is_stream and not has_begun:
+                            has_begun = True
+                            nursery.start_soon(_stream, exchange, send)
             finally:
                 exchange.settle(is_told=False)
                 if request.on_end is not None:
@@ -379,6 +375,7 @@ async def _hand_over(exchange: _Exchange, write: Callable[[], Awaitable[None]]) 
     await trio.lowlevel.checkpoint()  # who watches may learn it in this very tick
     # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
     exchange.is_written = True
+    exchange.watching.cancel("it is answered")
     exchange.settle(is_told=True)
     with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
         await write()

@@ -150,9 +150,8 @@ GATEWAY = (
     mutant(
         "nobody looks whether a client is gone while its answer is made",
         "front/modern.py",
-        '                    nursery.cancel_scope.cancel("client is gone")\n',
-        "                    if exchange.answer is None:\n"
-        '                        nursery.cancel_scope.cancel("client is gone")\n',
+        'nursery.cancel_scope.cancel("client is gone")',
+        "nursery.cancel_scope.cancelled_caught",
         "front/test_modern.py::test_who_goes_while_a_long_answer_is_made_has_it_by_asking_again",
     ),
     mutant(
@@ -172,8 +171,8 @@ GATEWAY = (
     mutant(
         "what is said before an answer makes no stream of it",
         "front/modern.py",
-        "        self.begin_stream()\n",
-        "        self.is_stream = False\n",
+        "            self.become_stream()\n",
+        "            self.is_stream = False\n",
         "front/test_modern_fates.py::test_what_is_said_in_the_tick_of_the_answer_comes_before_it",
     ),
 )
