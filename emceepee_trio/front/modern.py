@@ -107,7 +107,6 @@ class _Exchange:
     watching: trio.CancelScope = attrs.field(init=False)
     """For its client, who may go; until it is to be answered in another way, or is."""
     _delivery: Delivery | None = attrs.field(default=None, init=False)
-    _news: Bell = attrs.field(factory=Bell, init=False)
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -159,7 +158,13 @@ class _Exchange:
 
     def finish(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         self.answer = answer
-        self._news.ring()
+        if self.is_stream:
+            self._news.ring()
+
+    @cached_property
+    def _news(self) -> Bell:
+        """Of a stream; most answers are none."""
+        return Bell()
 
     async def news(self) -> None:
         """Wait for the answer, or for what is said before it."""
