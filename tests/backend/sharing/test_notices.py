@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from emceepee_trio.backend.connections.callbacks import LogLine
 from emceepee_trio.model.states import BackendState
 from emceepee_trio.web.logged import newest_logs
+from fake_backends import until
 from sharers import Sharer, at_url, open_sharers, shared
 
 LISTS = [f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts")]
@@ -230,9 +231,9 @@ async def test_one_that_is_silent_is_told_to_all_and_that_it_is_well_again(
         bobs = await world.come("bobs", "bob")
         await bobs.lease.connection()
         world.peer.is_well = False
-        await trio.sleep(120)
+        await until(lambda: one.told)
         world.peer.is_well = True
-        await trio.sleep(120)
+        await until(lambda: len(one.told) > 1)
         for each in (one, two):
             assert each.told == ["server_health_degraded", "server_health_restored"]
             assert each.lease.state is BackendState.CONNECTED
