@@ -8,42 +8,32 @@ memory; every name carries the principal whose it is.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from asgi_client import Exchange
-from asgi_world import open_world
-from connected import server
-from emceepee_trio.config import Config, Limits, Server
+from emceepee_trio.config import Server
 from emceepee_trio.errors import NotFound
 from emceepee_trio.front.asking.interrupted import LINGERS, TOGETHER
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.session.questions.question import Question
-from memory_peers import Peer, Peers
 from parts import hop
 from rounds import FORM, INVALID_PARAMS, Wanted, accepted
-from trio_machine import TrioMachine
+from rounds_world import ANSWER_WITHIN, REISSUE, Asked, RoundsWorld
 
-ANSWER_WITHIN = 15
-REISSUE = 30
 UNDER_WAY = 4
 TAKERS = ("client", "tool", "operator")
 ACTS = (*TAKERS, "withdrawn", "dies", "done", "cut", "again")
 
 
 @attrs.define(eq=False)
-class Asked:
-    """A question, as its server has it."""
+class Told(Asked):
+    """And as everybody else has it."""
 
-    number: int
-    of: Wanted
-    peer: Peer
     question: Question
     run: int
     """Of its call, from 1."""
@@ -51,62 +41,14 @@ class Asked:
     """Who was told that his answer counts."""
     tools: list[Exchange] = attrs.field(factory=list)
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(f"<{self.message}>")
 
-    @property
-    def message(self) -> str:
-        return f"question {self.number} of {self.of.key}"
-
-    @property
-    def got(self) -> list[Any]:
-        return [each for each in self.peer.answers if each["id"] == self.number]
-
-
-class Rounds(TrioMachine):
-    entry: Server = server()
-
+class Rounds(RoundsWorld):
     def __init__(self) -> None:
-        self.wanted: list[Wanted] = []
-        self.asked: list[Asked] = []
-        self.answered: set[str] = set()
-        """Keys of calls that their server was done with."""
+        self.asked: list[Told] = []
         super().__init__()
 
-    @asynccontextmanager
-    async def world(self) -> AsyncGenerator[None]:
-        self.peers = Peers()
-        limits = attrs.evolve(
-            Limits(), question_timeout_ms=ANSWER_WITHIN * 1000, reissue_ms=REISSUE * 1000
-        )
-        with self.peers.in_place():
-            async with open_world(Config(servers=(self.entry,), limits=limits)) as self.mcp:
-                yield
-
-    @initialize()
-    def begin(self) -> None:
-        self.clients = {name: self.mcp.client(name) for name in ("ada", "bob")}
-
-    @property
-    def now(self) -> float:
-        return self.clock.current_time()
-
-    def step(self, *acts: Callable[[], object]) -> None:
-        """All of them in one tick, in any order; then everybody reads what has come."""
-
-        async def run() -> None:
-            for act in acts:
-                self.mcp.nursery.start_soon(self._do, act)
-
-        self.do(run)
-        self._read()
-
-    async def _do(self, act: Callable[[], object]) -> None:
-        act()
-
-    def _read(self) -> None:
-        for wanted in self.wanted:
-            wanted.read()
+    def read(self) -> None:
+        super().read()
         for asked in self.asked:
             if not asked.question.is_open and "content" not in str(asked.got):
                 for wanted in self.may_hold(asked):
@@ -115,25 +57,8 @@ class Rounds(TrioMachine):
     # What there is.
 
     @property
-    def open(self) -> list[Asked]:
+    def open(self) -> list[Told]:
         return [asked for asked in self.asked if asked.question.is_open]
-
-    def under_way(self) -> dict[str, tuple[Peer, int, Wanted]]:
-        """Calls that the server has not answered."""
-        keys = {wanted.key: wanted for wanted in self.wanted}
-        calls = [(p, i, keys[key]) for p in self.peers.open() for i, key in p.calls.items()]
-        return {wanted.key: (peer, id_, wanted) for peer, id_, wanted in calls}
-
-    @property
-    def began(self) -> Counter[str]:
-        """How often which call reached the server."""
-        return Counter(key for peer in self.peers.all for key in peer.began)
-
-    def may_hold(self, asked: Asked) -> list[Wanted]:
-        """Whose client may have been asked, by which request: on a pipe nobody says whose it is."""
-        if self.entry.transport != "stdio":
-            return [asked.of]
-        return [wanted for wanted in self.wanted if wanted.client is asked.of.client]
 
     def session(self, wanted: Wanted) -> Any:
         (session,) = self.mcp.manager.sessions(wanted.client.principal)
@@ -161,12 +86,12 @@ class Rounds(TrioMachine):
         self.do_sync(lambda: peer.say(asks, about))
         question = self.session(wanted).questions.open("elicitation")[-1]
         assert question.params["message"] == said["message"]
-        self.asked.append(Asked(number, wanted, peer, question, self.began[wanted.key]))
+        self.asked.append(Told(number, wanted, peer, question, self.began[wanted.key]))
         if waits:
             self.time_passes(1)
-        self._read()
+        self.read()
 
-    def _act(self, asked: Asked, act: str) -> None:
+    def _act(self, asked: Told, act: str) -> None:
         wanted = asked.of
         match act:
             case "client":
@@ -196,7 +121,7 @@ class Rounds(TrioMachine):
             case "again":
                 self._sends_again(wanted)
 
-    def _answers(self, asked: Asked) -> None:
+    def _answers(self, asked: Told) -> None:
         for wanted in self.may_hold(asked):
             for key, message in wanted.asked.items():
                 if message == asked.message and wanted.lost_at is None and not wanted.is_over:
@@ -241,7 +166,7 @@ class Rounds(TrioMachine):
             wanted.drop()
 
         self.do(cut)
-        self._read()
+        self.read()
 
     @precondition(lambda self: any(w.lost_at is not None for w in self.wanted))
     @rule(data=st.data())
@@ -284,7 +209,7 @@ class Rounds(TrioMachine):
     def time_passes(self, seconds: int) -> None:
         for _ in range(seconds):
             self.pass_time(1)
-            self._read()
+            self.read()
         for wanted in self.wanted:
             if seconds >= LINGERS or wanted.lost_at is not None:
                 wanted.may_be_dead = True

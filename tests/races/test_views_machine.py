@@ -12,54 +12,24 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from emceepee_trio.config import Server
 from emceepee_trio.front.asking.interrupted import TOGETHER
-from memory_peers import Peer
 from parts import hop
 from rounds import FORM, INVALID_PARAMS, VIEWS, Wanted, accepted
-from rounds_world import ANSWER_WITHIN, REISSUE, RoundsWorld
+from rounds_world import ANSWER_WITHIN, REISSUE, Asked, RoundsWorld
 from sharers import ELICITATION, result
 
 UNDER_WAY = 4
 ACTS = ("client", "tool", "withdrawn", "dies", "done", "cut", "again")
 
 
-@attrs.define(eq=False)
-class Asked:
-    """A question, as its server has it."""
-
-    number: int
-    of: Wanted
-    peer: Peer
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(f"<{self.message}>")
-
-    @property
-    def message(self) -> str:
-        return f"question {self.number} of {self.of.key}"
-
-    @property
-    def got(self) -> list[Any]:
-        return [each for each in self.peer.answers if each["id"] == self.number]
-
-
 class Views(RoundsWorld):
     def __init__(self) -> None:
         self.asked: list[Asked] = []
-        self.answered: set[str] = set()
-        """Keys of calls that their server was done with."""
         super().__init__()
-
-    def holders(self, asked: Asked) -> list[Wanted]:
-        """Whose client may have been asked, by which request: on a pipe nobody says whose it is."""
-        if self.entry.transport != "stdio":
-            return [asked.of]
-        return [wanted for wanted in self.wanted if wanted.client is asked.of.client]
 
     def asked_of(self, wanted: Wanted) -> list[Asked]:
         """Those that its client has, by what it was told."""
@@ -150,7 +120,7 @@ class Views(RoundsWorld):
 
     def _may_be_dead(self, asked: Asked) -> None:
         """It is closed, and with it a state by which it was asked."""
-        for each in self.holders(asked):
+        for each in self.may_hold(asked):
             each.may_be_dead = True
 
     def _sends_again(self, wanted: Wanted) -> None:
@@ -253,14 +223,14 @@ class Views(RoundsWorld):
             assert len(asked.got) <= most
             for said in asked.got:
                 by = said.get("result", {}).get("content", {}).get("by")
-                assert by is None or by in {wanted.key for wanted in self.holders(asked)}
+                assert by is None or by in {wanted.key for wanted in self.may_hold(asked)}
 
     @invariant()
     def nothing_is_of_somebody_elses(self) -> None:
         for wanted in self.wanted:
             others = [other.key for other in self.wanted if other is not wanted]
             assert not [key for key in others if f'answer to {key}"' in wanted.said]
-            may_be = {a.message for a in self.asked if wanted in self.holders(a)}
+            may_be = {a.message for a in self.asked if wanted in self.may_hold(a)}
             assert set(wanted.asked.values()) <= may_be
 
     @invariant()

@@ -37,6 +37,8 @@ class Wanted:
     """What it was asked with the last: the messages, by the keys of the answers."""
     lost_at: float | None = None
     """When its client lost a stream that it has not sent again."""
+    _lost_before: float | None = attrs.field(default=None, init=False)
+    """The one that was sent again by what is under way."""
     results: list[Json] = attrs.field(factory=list)
     errors: list[Json] = attrs.field(factory=list)
     may_be_dead: bool = False
@@ -60,7 +62,7 @@ class Wanted:
         exchange = there.modern("tools/call", query, meta=meta, **(said | params))
         if client is None:
             self.exchanges[exchange] = trio.current_time()
-            self.lost_at = None
+            self._lost_before, self.lost_at = self.lost_at, None
         return exchange
 
     def _as_its_view_has_it(self, client: Client) -> tuple[Client, str, Json]:
@@ -87,6 +89,8 @@ class Wanted:
         for exchange in lost:
             exchange.drop()
             self.lost_at = trio.current_time()
+            if self.exchanges[exchange] == self.lost_at and self._lost_before is not None:
+                self.lost_at = self._lost_before  # perhaps nobody has looked at it
 
     def read(self) -> None:
         """What has come."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import attrs
 from hypothesis.stateful import initialize
@@ -21,6 +22,26 @@ ANSWER_WITHIN = 15
 REISSUE = 30
 
 
+@attrs.define(eq=False)
+class Asked:
+    """A question, as its server has it."""
+
+    number: int
+    of: Wanted
+    peer: Peer
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(f"<{self.message}>")
+
+    @property
+    def message(self) -> str:
+        return f"question {self.number} of {self.of.key}"
+
+    @property
+    def got(self) -> list[Any]:
+        return [each for each in self.peer.answers if each["id"] == self.number]
+
+
 class RoundsWorld(TrioMachine):
     """Two principals, and one server in memory; what happens in it is of who derives from it."""
 
@@ -28,6 +49,8 @@ class RoundsWorld(TrioMachine):
 
     def __init__(self) -> None:
         self.wanted: list[Wanted] = []
+        self.answered: set[str] = set()
+        """Keys of calls that their server was done with."""
         super().__init__()
 
     @asynccontextmanager
@@ -70,6 +93,12 @@ class RoundsWorld(TrioMachine):
         keys = {wanted.key: wanted for wanted in self.wanted}
         calls = [(p, i, keys[key]) for p in self.peers.open() for i, key in p.calls.items()]
         return {wanted.key: (peer, id_, wanted) for peer, id_, wanted in calls}
+
+    def may_hold(self, asked: Asked) -> list[Wanted]:
+        """Whose client may have been asked, by which request: on a pipe nobody says whose it is."""
+        if self.entry.transport != "stdio":
+            return [asked.of]
+        return [wanted for wanted in self.wanted if wanted.client is asked.of.client]
 
     @property
     def began(self) -> Counter[str]:
