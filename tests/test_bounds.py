@@ -801,6 +801,7 @@ async def flooded(here: Here) -> None:
 @tries("front.modern.BACKLOG")
 async def slow_modern_reader(here: Here) -> None:
     exchange = modern._Exchange(1)
+    exchange.watching = trio.CancelScope()
     for n in range(modern.BACKLOG + 5):
         await exchange.notify("x", {"n": n})
     assert len(exchange.said) == modern.BACKLOG
