@@ -55,6 +55,11 @@ _SENDING = {
 }
 """What is done next, and whether nothing is sent until the next of these."""
 
+_HEAD, _HEADERS = "http11.receive_response_headers.complete", 3
+"""Where httpcore tells what it has read, and the place of the headers in it."""
+MANY = 100
+"""Headers, for others to run before they are looked at again."""
+
 
 @attrs.define(eq=False)
 class Post:
@@ -73,10 +78,12 @@ class Post:
     """At which its answer is asked for, if it comes in pieces."""
     _scope: trio.CancelScope | None = attrs.field(default=None, init=False)
 
-    async def trace(self, event: str, _: Mapping[str, Any]) -> None:
+    async def trace(self, event: str, details: Mapping[str, Any]) -> None:
         """Told by httpcore what it does with it."""
         if event in _SENDING:
             self.is_unsent = _SENDING[event]
+        if event == _HEAD and len(details["return_value"][_HEADERS]) > MANY:
+            await trio.lowlevel.checkpoint()  # all of them are looked at again
         await trio.lowlevel.checkpoint_if_cancelled()
 
     def abandon(self) -> None:
