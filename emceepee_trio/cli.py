@@ -148,7 +148,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return 130
     except BaseExceptionGroup as group:
-        if group.split(KeyboardInterrupt)[1] is not None:
+        if group.subgroup(KeyboardInterrupt) is None:
             raise
-        return 130  # as trio's nurseries hand it on
+        return 130  # as trio's nurseries hand it on, and with it what it met in other tasks
     return status

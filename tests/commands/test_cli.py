@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import trio
 
 from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS, main
@@ -21,6 +22,17 @@ def test_without_a_command_help_is_printed() -> None:
     told = run()
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == run("--help").stdout
+
+
+@pytest.mark.parametrize("beside", [(), (OSError("closed meanwhile"),)], ids=repr)
+def test_who_interrupts_sees_no_traceback(
+    beside: tuple[OSError, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_off(*_: object) -> None:
+        raise BaseExceptionGroup("of a nursery", [*beside, KeyboardInterrupt()])
+
+    monkeypatch.setattr(trio, "run", broken_off)
+    assert main(["demo"]) == 130
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])

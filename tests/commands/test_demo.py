@@ -73,7 +73,7 @@ def test_a_tour_that_is_broken_off_leaves_nothing(tmp_path: Path, number: signal
             _, complaint = tour.communicate(timeout=GUARD)
         finally:
             tour.kill()
-    assert tour.returncode == (130 if number is signal.SIGINT else 1)
+    assert tour.returncode == (130 if number is signal.SIGINT else 1), complaint
     assert "Traceback" not in complaint
     assert not listens(said)
     assert list(tmp_path.iterdir()) == []

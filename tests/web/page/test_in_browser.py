@@ -134,6 +134,8 @@ def test_a_link_on_a_page_of_somebody_else_takes_a_click(here: Here) -> None:
 def test_it_works_without_scripts(here: Here) -> None:
     with here.client() as client, window(here.browser, java_script_enabled=False) as person:
         task = client.begin("raw", "ask", params=YES_OR_NO)
+        while not client.call("get_elicitations")["elicitations"]:  # the page does not change
+            client.call("await_activity")
         page = person.open(here.url)
         page.get_by_label("Token of the daemon").fill(TOKEN)
         page.get_by_role("button", name="Log in").click()
