@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-import trio
 
 from emceepee_lines import run
 from emceepee_trio.cli import COMMANDS, main
@@ -24,15 +25,22 @@ def test_without_a_command_help_is_printed() -> None:
     assert told.stdout == run("--help").stdout
 
 
-@pytest.mark.parametrize("beside", [(), (OSError("closed meanwhile"),)], ids=repr)
-def test_who_interrupts_sees_no_traceback(
-    beside: tuple[OSError, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken_off(*_: object) -> None:
-        raise BaseExceptionGroup("of a nursery", [*beside, KeyboardInterrupt()])
+INTERRUPTED = """
+import sys, trio
+from emceepee_trio.cli import main
 
-    monkeypatch.setattr(trio, "run", broken_off)
-    assert main(["demo"]) == 130
+def broken_off(*_):
+    raise BaseExceptionGroup("of a nursery", [OSError("closed meanwhile"), KeyboardInterrupt()])
+
+trio.run = broken_off
+sys.exit(main(["demo"]))
+"""
+
+
+def test_who_interrupts_sees_no_traceback() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (130, "")
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
