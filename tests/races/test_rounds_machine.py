@@ -18,10 +18,9 @@ from hypothesis.stateful import invariant, precondition, rule
 from asgi_client import Exchange
 from emceepee_trio.config import Server
 from emceepee_trio.errors import NotFound
-from emceepee_trio.front.asking.interrupted import LINGERS, TOGETHER
+from emceepee_trio.front.asking.interrupted import LINGERS
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.session.questions.question import Question
-from parts import hop
 from rounds import FORM, INVALID_PARAMS, Wanted, accepted
 from rounds_world import ANSWER_WITHIN, REISSUE, Asked, RoundsWorld
 
@@ -119,7 +118,7 @@ class Rounds(RoundsWorld):
                 if wanted.exchanges:
                     wanted.drop()
             case "again":
-                self._sends_again(wanted)
+                self.sends_again(wanted)
 
     def _answers(self, asked: Told) -> None:
         for wanted in self.may_hold(asked):
@@ -133,10 +132,6 @@ class Rounds(RoundsWorld):
                 text = {"type": "text", "text": f"answer to {wanted.key}"}
                 peer.answer(request_id, {"content": [text], "isError": False})
                 self.answered.add(wanted.key)
-
-    def _sends_again(self, wanted: Wanted) -> None:
-        if wanted.lost_at is not None and self.now < wanted.lost_at + REISSUE - 1:
-            wanted.again()
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), acts=st.lists(st.sampled_from(ACTS), min_size=1, unique=True))
@@ -153,26 +148,6 @@ class Rounds(RoundsWorld):
         if is_cut and wanted.exchanges:
             acts.append(wanted.drop)
         self.step(*acts)
-
-    @precondition(lambda self: any(wanted.exchanges for wanted in self.wanted))
-    @rule(data=st.data(), ticks=st.integers(0, 8), late=st.sampled_from([0, TOGETHER]))
-    def a_stream_is_cut(self, data: st.DataObject, ticks: int, late: float) -> None:
-        """Perhaps in one of the ticks in which its client is asked."""
-        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.exchanges]))
-
-        async def cut() -> None:
-            self.clock.jump(late)
-            await hop(ticks)
-            wanted.drop()
-
-        self.do(cut)
-        self.read()
-
-    @precondition(lambda self: any(w.lost_at is not None for w in self.wanted))
-    @rule(data=st.data())
-    def what_was_lost_is_sent_again(self, data: st.DataObject) -> None:
-        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.lost_at is not None]))
-        self.step(lambda: self._sends_again(wanted))
 
     @precondition(lambda self: any(w.states and not w.is_over for w in self.wanted))
     @rule(data=st.data(), number=st.sampled_from([-1, -2]))

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from emceepee_trio.config import Server
-from emceepee_trio.front.asking.interrupted import TOGETHER
 from parts import hop
 from rounds import FORM, INVALID_PARAMS, VIEWS, Wanted, accepted
 from rounds_world import ANSWER_WITHIN, REISSUE, Asked, RoundsWorld
@@ -85,7 +84,7 @@ class Views(RoundsWorld):
                 if wanted.exchanges:
                     wanted.drop()
             case "again":
-                self._sends_again(wanted)
+                self.sends_again(wanted)
 
     def _answers(self, wanted: Wanted) -> None:
         if wanted.asked and wanted.lost_at is None and not wanted.is_over:
@@ -123,10 +122,6 @@ class Views(RoundsWorld):
         for each in self.may_hold(asked):
             each.may_be_dead = True
 
-    def _sends_again(self, wanted: Wanted) -> None:
-        if wanted.lost_at is not None and self.now < wanted.lost_at + REISSUE - 1:
-            wanted.again()
-
     @precondition(lambda self: self.wanted)
     @rule(data=st.data(), acts=st.lists(st.sampled_from(ACTS), min_size=1, unique=True))
     def it_all_happens_in_one_tick(self, data: st.DataObject, acts: list[str]) -> None:
@@ -154,26 +149,6 @@ class Views(RoundsWorld):
     def a_client_answers(self, data: st.DataObject) -> None:
         wanted = data.draw(st.sampled_from([w for w in self.wanted if w.asked]))
         self.step(lambda: self._answers(wanted))
-
-    @precondition(lambda self: any(wanted.exchanges for wanted in self.wanted))
-    @rule(data=st.data(), ticks=st.integers(0, 8), late=st.sampled_from([0, TOGETHER]))
-    def a_stream_is_cut(self, data: st.DataObject, ticks: int, late: float) -> None:
-        """Perhaps in one of the ticks in which its client is asked."""
-        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.exchanges]))
-
-        async def cut() -> None:
-            self.clock.jump(late)
-            await hop(ticks)
-            wanted.drop()
-
-        self.do(cut)
-        self.read()
-
-    @precondition(lambda self: any(w.lost_at is not None for w in self.wanted))
-    @rule(data=st.data())
-    def what_was_lost_is_sent_again(self, data: st.DataObject) -> None:
-        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.lost_at is not None]))
-        self.step(lambda: self._sends_again(wanted))
 
     @precondition(lambda self: any(w.states for w in self.wanted))
     @rule(data=st.data(), how=st.sampled_from(["principal", "view", "arguments", "call"]))

@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
-from hypothesis.stateful import initialize
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
 
 from asgi_world import open_world
 from connected import server
 from emceepee_trio.config import Config, Limits, Server
+from emceepee_trio.front.asking.interrupted import TOGETHER
 from memory_peers import Peer, Peers
+from parts import hop
 from rounds import Wanted
 from trio_machine import TrioMachine
 
@@ -104,3 +107,29 @@ class RoundsWorld(TrioMachine):
     def began(self) -> Counter[str]:
         """How often which call reached the server."""
         return Counter(key for peer in self.peers.all for key in peer.began)
+
+    # What can happen to any of them.
+
+    def sends_again(self, wanted: Wanted) -> None:
+        if wanted.lost_at is not None and self.now < wanted.lost_at + REISSUE - 1:
+            wanted.again()
+
+    @precondition(lambda self: any(wanted.exchanges for wanted in self.wanted))
+    @rule(data=st.data(), ticks=st.integers(0, 8), late=st.sampled_from([0, TOGETHER]))
+    def a_stream_is_cut(self, data: st.DataObject, ticks: int, late: float) -> None:
+        """Perhaps in one of the ticks in which its client is asked."""
+        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.exchanges]))
+
+        async def cut() -> None:
+            self.clock.jump(late)
+            await hop(ticks)
+            wanted.drop()
+
+        self.do(cut)
+        self.read()
+
+    @precondition(lambda self: any(w.lost_at is not None for w in self.wanted))
+    @rule(data=st.data())
+    def what_was_lost_is_sent_again(self, data: st.DataObject) -> None:
+        wanted = data.draw(st.sampled_from([w for w in self.wanted if w.lost_at is not None]))
+        self.step(lambda: self.sends_again(wanted))

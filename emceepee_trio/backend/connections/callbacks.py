@@ -273,9 +273,9 @@ class Callbacks:
     def heard(self, method: str, params: Params | None) -> bool:
         """A notification, in the order of the wire. Always consumed."""
         with self._wall("notification_crashed", method):
-            if self.traced is not None:
-                self.traced.heard(method, params)
             self._heard(method, params)
+            if self.traced is not None:  # last: a bug there costs nobody the notification
+                self.traced.heard(method, params)
         return True
 
     def _heard(self, method: str, params: Params | None) -> None:
