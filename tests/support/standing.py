@@ -10,7 +10,8 @@ import attrs
 from emceepee_trio.backend.private import Private
 from emceepee_trio.backend.sharing.lease import Lease
 from emceepee_trio.model.states import BackendState
-from emceepee_trio.model.timeline.rows import Row, Timeline
+from emceepee_trio.model.timeline.replay import Timeline
+from emceepee_trio.model.timeline.rows import Row
 from emceepee_trio.session.session import Session
 
 UNSENT = {"turn", "connection", "reconnection", "preparation"}

@@ -34,7 +34,7 @@ from ..facts import (
     TimerSet,
 )
 from ..json.intake import Steps
-from .rows import TOLD, Timeline
+from .replay import TOLD, Timeline
 from .thinning import heft, heft_of, thinned
 
 MAX_ENDED = 100

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ..facts import CallBegun, Fact, SessionEnded, SessionNamed, SessionOpened
-from .rows import Row, Timeline
+from .replay import Timeline
+from .rows import Row
 
 OF_SESSIONS = (SessionOpened, SessionNamed, SessionEnded)
 """Facts that stay."""

@@ -14,7 +14,8 @@ from emceepee_trio.model import facts
 from emceepee_trio.model.facts import Fact
 from emceepee_trio.model.states import QuestionState, TaskState
 from emceepee_trio.model.timeline.records import ENDED, MAX_ENDED, Records
-from emceepee_trio.model.timeline.rows import Row, Timeline
+from emceepee_trio.model.timeline.replay import Timeline
+from emceepee_trio.model.timeline.rows import Row
 from emceepee_trio.model.timeline.thinning import HEFT, heft_of, thinned
 
 S = "session"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import mutant
 
-_ROWS = "model/timeline/test_rows.py"
+_REPLAY = "model/timeline/test_replay.py"
 _RECORDS = "model/timeline/test_records.py"
 _WINDOW = "model/timeline/test_window.py"
 _NOTED = "session/test_noting.py"
@@ -13,17 +13,17 @@ _PAGE = "web/page/timeline/test_session_page.py"
 TIMELINES = (
     mutant(
         "a call is said to wait for its server while a question of it is open",
-        "model/timeline/rows.py",
+        "model/timeline/replay.py",
         '            return "question" if call.questions else "server"\n',
         '            return "server"\n',
-        _ROWS,
+        _REPLAY,
     ),
     mutant(
         "the first of its questions that is closed lets a call go on",
-        "model/timeline/rows.py",
+        "model/timeline/replay.py",
         "                call.questions.discard(fact.question)\n",
         "                call.questions.clear()\n",
-        _ROWS,
+        _REPLAY,
     ),
     mutant(
         "a call that was not run is said to be with its server",
@@ -56,10 +56,10 @@ TIMELINES = (
     ),
     mutant(
         "a return of a server is said to be its first connection",
-        "model/timeline/rows.py",
+        "model/timeline/replay.py",
         "                server.was_up = True\n",
         "                pass\n",
-        _ROWS,
+        _REPLAY,
     ),
     mutant(
         "what has been waiting for hours is dropped as the oldest",

@@ -16,7 +16,7 @@ from ....errors import LimitReached
 from ....journal import Journal, Reader
 from ....model import facts
 from ....model.facts import Fact
-from ....model.timeline.rows import TOLD
+from ....model.timeline.replay import TOLD
 from ....waits.feed import Feed
 
 PAUSE = 0.5

@@ -10,7 +10,8 @@ from quart import Response, request
 from ....errors import NotFound
 from ....model.json.intake import Steps
 from ....model.timeline.records import Record, Records
-from ....model.timeline.rows import PHASES, Row, Timeline
+from ....model.timeline.replay import Timeline
+from ....model.timeline.rows import PHASES, Row
 from ....model.timeline.window import Window
 from ....model.timeline.words import SAYS, duration, fact_json, row_json
 from ....model.wire import timestamp

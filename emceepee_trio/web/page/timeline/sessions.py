@@ -7,7 +7,8 @@ from typing import Any
 
 from ....model.json.intake import Steps
 from ....model.timeline.records import Record, Records
-from ....model.timeline.rows import UNDER_WAY, Timeline
+from ....model.timeline.replay import Timeline
+from ....model.timeline.rows import UNDER_WAY
 from ....model.timeline.window import BAD
 from ....model.wire import timestamp
 from ....waits.slices import in_slices

@@ -10,7 +10,8 @@ import pytest
 from emceepee_trio.model import facts
 from emceepee_trio.model.facts import Fact
 from emceepee_trio.model.states import QuestionState, TaskState
-from emceepee_trio.model.timeline.rows import PHASES, TOLD, Row, Timeline
+from emceepee_trio.model.timeline.replay import TOLD, Timeline
+from emceepee_trio.model.timeline.rows import PHASES, Row
 from emceepee_trio.model.timeline.words import SAYS, fact_json, row_json
 from replay import ALL
 
