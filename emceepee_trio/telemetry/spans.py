@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.metrics import Histogram, MeterProvider
+from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Tracer, TracerProvider
 
 from ..model import facts
@@ -29,8 +29,6 @@ from . import under_way
 from .conventions import (
     ERROR,
     LASTING,
-    LATENCIES,
-    NAMED,
     QUESTION,
     SERVER,
     STREAMED,
@@ -38,13 +36,12 @@ from .conventions import (
     TOOL,
     Attributes,
     attributes,
-    common,
     failure,
     name_of,
-    target_of,
     wrong,
 )
-from .labels import Labels, shown
+from .durations import Durations, durations
+from .labels import shown
 from .under_way import Message, Served, Work
 
 SCOPE = "emceepee_trio"
@@ -57,9 +54,10 @@ class Spans:
     """See :class:`.Tracing`. Of one daemon."""
 
     _tracer: Tracer
-    _served: Histogram | None
-    _asked: Histogram | None
-    _labels: Labels = attrs.field(factory=Labels)
+    _served: Durations
+    """Of requests of peers."""
+    _asked: Durations
+    """Of those to servers."""
     _works: dict[str, Work] = attrs.field(factory=dict, init=False)
     """Calls without an outcome, by their ids."""
     _questions: dict[str, Message] = attrs.field(factory=dict, init=False)
@@ -71,20 +69,7 @@ class Spans:
     def of(cls, tracers: TracerProvider | None, meters: MeterProvider | None) -> Spans:
         """Traces, if there is a provider for them, and measures of time, likewise."""
         tracer = (tracers or trace.NoOpTracerProvider()).get_tracer(SCOPE)
-        if meters is None:
-            return cls(tracer, None, None)
-        meter = meters.get_meter(SCOPE)
-
-        def duration(name: str, what: str) -> Histogram:
-            return meter.create_histogram(
-                name, "s", what, explicit_bucket_boundaries_advisory=LATENCIES
-            )
-
-        return cls(
-            tracer,
-            duration("mcp.server.operation.duration", "Requests of peers that were answered."),
-            duration("mcp.client.operation.duration", "Requests to servers."),
-        )
+        return cls(tracer, *durations(meters, SCOPE))
 
     @property
     def kinds(self) -> Collection[type[Fact]]:
@@ -119,7 +104,7 @@ class Spans:
                 self._outlives(work)
             request.is_over = True
             under_way.close(span, said)
-            self._measure(self._served, asked, said, since)
+            self._served.measure(asked, said, since)
 
     def apart(self) -> None:
         under_way.request.set(None)
@@ -175,7 +160,7 @@ class Spans:
 
     @contextmanager
     def _open(
-        self, message: Message, work: Work | None, asked: TracedRequest, times: Histogram | None
+        self, message: Message, work: Work | None, asked: TracedRequest, times: Durations
     ) -> Generator[None]:
         """Until it is answered."""
         if work is not None:
@@ -194,7 +179,7 @@ class Spans:
                     if each.asked_in is message:
                         each.end({})
             message.end(said)
-            self._measure(times, asked, said, since)
+            times.measure(asked, said, since)
 
     # Notifications.
 
@@ -220,20 +205,6 @@ class Spans:
         return self._tracer.start_span(
             name_of(asked), before, kind, attributes(asked), tuple(links)
         )
-
-    def _measure(
-        self, histogram: Histogram | None, asked: TracedRequest, said: Attributes, since: float
-    ) -> None:
-        if histogram is None:
-            return
-        labels = common(asked) | said
-        if (target := target_of(asked)) is not None:
-            exists = ERROR not in said or said[ERROR] == "tool_error"
-            _, name = self._labels.tool(asked.server or "", target, exists=exists)
-            labels[NAMED[asked.method]] = name
-        if asked.server is not None:
-            labels[SERVER] = self._labels.server(asked.server)
-        histogram.record(monotonic() - since, labels)
 
     # Calls, which may outlive both.
 
