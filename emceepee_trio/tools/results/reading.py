@@ -26,8 +26,8 @@ from ...waits.matching import in_thread
 from ..common.registry import READS, Request, tool
 from ..common.response import Reply, text
 from . import selecting
-from .ends import fitting
 from .grep import Grep
+from .parts import bytes_of, decoded, lines_of, span_of
 from .preview import RESULT
 
 ABOUT = 640
@@ -90,10 +90,10 @@ async def _read(session: Session, kept: Kept, asked: ReadResult) -> Reply:
         start, end = asked.bytes or (0, kept.size)
         if not kept.is_text:
             return await _blob(kept, start, end, room)
-        said, about = await _looked(kept, _bytes, kept, start, end, room)
+        said, about = await _looked(kept, bytes_of, kept, start, end, room)
     else:
         first, last = asked.lines or (1, kept.lines)
-        said, about = await _looked(kept, _lines, kept, first, last, room)
+        said, about = await _looked(kept, lines_of, kept, first, last, room)
     return _reply(kept, text(said), about)
 
 
@@ -121,7 +121,7 @@ async def contents_of(session: Session, uri: str) -> dict[str, Any]:
         raise _lost(kept, error) from None
     shown = {"uri": RESULT + kept.id, "mimeType": kept.type}
     if kept.is_text:
-        return {"contents": [shown | {"text": _decoded(kept, data)}]}
+        return {"contents": [shown | {"text": decoded(kept, data)}]}
     return {"contents": [shown | {"blob": base64.b64encode(data).decode()}]}
 
 
@@ -154,83 +154,8 @@ async def _looked(kept: Kept, work: Any, *args: Any) -> Any:
     return await on_disk(partial(work, *args))
 
 
-def _span(name: str, first: int, last: int, least: int, most: int) -> tuple[int, int]:
-    """Negative ones count from the end."""
-    first = max(least, most + 1 + first) if first < 0 else first
-    last = most + 1 + last if last < 0 else min(last, most)
-    if not least <= first <= max(most, least) or last < first:
-        raise InvalidArguments(f"{name}: expected a span within [{least}, {most}]")
-    return first, last
-
-
-def _lines(kept: Kept, first: int, last: int, room: int) -> tuple[str, dict[str, Any]]:
-    first, last = _span("lines", first, last, 1, kept.lines)
-    start, end = kept.start_of(first), kept.start_of(last + 1)
-    said, stop = _part(kept, start, end, room)
-    about: dict[str, Any] = {"lines": [first, last], "of": kept.lines}
-    if stop == end:
-        return said, about
-    whole = said.rfind("\n") + 1
-    if not whole:
-        about["lines"] = [first, first]
-        about["omitted"] = {"bytes": end - stop}
-        return said, about | {"note": _LONG, "next": {"bytes": [stop, end]}}
-    shown = first + said.count("\n") - 1
-    about["lines"] = [first, shown]
-    return said[:whole], about | {"more": last - shown, "next": {"lines": [shown + 1, last]}}
-
-
-_LONG = "this line is too long to be shown; next goes on in it"
-
-
-_LONGEST = 4
-"""Bytes of a character."""
-
-
-def _bytes(kept: Kept, start: int, end: int, room: int) -> tuple[str, dict[str, Any]]:
-    start, end = _span("bytes", start, end, 0, kept.size)
-    for _ in range(_LONGEST - 1):
-        start -= _is_within(kept, start)
-        end += _is_within(kept, end)
-    said, stop = _part(kept, start, end, room)
-    about: dict[str, Any] = {"bytes": [start, stop], "of": kept.size}
-    if stop < end:
-        about |= {"more": end - stop, "next": {"bytes": [stop, end]}}
-    return said, about
-
-
-def _is_within(kept: Kept, at: int) -> bool:
-    """Whether the byte there is of a character that begins before it."""
-    return (kept.read(at, at + 1) or b" ")[0] & 0xC0 == 0x80
-
-
-def _part(kept: Kept, start: int, end: int, room: int) -> tuple[str, int]:
-    """What there is room for, and where that ends."""
-    data = kept.read(start, min(end, start + room))
-    for back in range(1, min(_LONGEST, len(data)) + 1):
-        # A character that is not whole is of the next part.
-        if data[-back] & 0xC0 == 0xC0:
-            whole = 2 if data[-back] < 0xE0 else 3 if data[-back] < 0xF0 else 4
-            data = data[: len(data) - back] if back < whole < len(data) + back else data
-            break
-        if data[-back] < 0x80:
-            break
-    said = fitting(_decoded(kept, data), room)
-    return said, start + len(said.encode("utf-8", "surrogatepass"))
-
-
-def _decoded(kept: Kept, data: bytes) -> str:
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        raise ExecutionFailed(
-            f"result {kept.id} is no text any more, somebody has altered its file; grep still "
-            "looks through it, or call again for a new one"
-        ) from None
-
-
 async def _blob(kept: Kept, start: int, end: int, room: int) -> Reply:
-    start, end = _span("bytes", start, end, 0, kept.size)
+    start, end = span_of("bytes", start, end, 0, kept.size)
     stop = min(end, start + (room - 200) // 4 * 3)
     data = await _looked(kept, kept.read, start, stop)
     said = {"uri": RESULT + kept.id, "mimeType": kept.type, "blob": base64.b64encode(data).decode()}
@@ -251,7 +176,7 @@ async def _found(
 
 def _grepped(kept: Kept, grep: Grep, asked: ReadResult, room: int) -> tuple[str, dict[str, Any]]:
     first, last = asked.lines or (1, max(kept.lines, 1))
-    first, last = _span("lines", first, last, 1, max(kept.lines, 1))
+    first, last = span_of("lines", first, last, 1, max(kept.lines, 1))
     start, end = kept.start_of(first), kept.start_of(last + 1)
     found = grep.among(kept, start, end, room)
     said, shown, until = [], 0, first - 1

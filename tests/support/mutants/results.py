@@ -50,7 +50,7 @@ RESULTS = (
     ),
     mutant(
         "a part ends within a character",
-        "tools/results/reading.py",
+        "tools/results/parts.py",
         "data[: len(data) - back] if back < whole < len(data) + back else data\n",
         "data\n",
         "tools/test_results.py::test_it_is_read_in_parts",
