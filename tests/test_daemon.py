@@ -20,7 +20,7 @@ import trio
 
 from emceepee_trio import daemon
 from emceepee_trio.config import Config, ConfigError, Http, Policy, Server
-from emceepee_trio.config.server import ServerResults
+from emceepee_trio.config.treatment import ServerResults
 from emceepee_trio.daemon import Insecure, Rereading, Settings, resolved
 from emceepee_trio.model.json.problems import Problem
 from emceepee_trio.serving import listen

@@ -8,30 +8,30 @@ from typing import Any, get_args
 
 import attrs
 
+from emceepee_trio.config.limits import Limits
 from emceepee_trio.config.policy import AllowedProgram, Policy
 from emceepee_trio.config.roots import Folder
-from emceepee_trio.config.server import (
-    Reconnect,
-    Retry,
-    Server,
-    ServerNative,
-    ServerRelay,
-    ServerResults,
-    ViewRelay,
-)
+from emceepee_trio.config.server import Server
 from emceepee_trio.config.settings import (
     Codemode,
     Config,
     Defaults,
     Health,
     Http,
-    Limits,
     NativeSettings,
     PageSettings,
     RelaySettings,
     ResultSettings,
     Telemetry,
     Token,
+)
+from emceepee_trio.config.treatment import (
+    Reconnect,
+    Retry,
+    ServerNative,
+    ServerRelay,
+    ServerResults,
+    ViewRelay,
 )
 from emceepee_trio.model.json.fields import fields_of
 from emceepee_trio.model.json.problems import bounds

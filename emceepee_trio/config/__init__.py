@@ -1,27 +1,20 @@
 """The configuration: frozen classes with every default and bound, and how files become them.
 
-``settings``, ``server`` and ``policy`` are the keys, ``bounds`` the numbers that are not settings,
-``roots`` the folders that servers are told to keep to; ``files`` reads them, ``dialects`` knows
-other programs' files, ``ourselves`` what in them is us; ``schema`` tells editors of it,
-``entries`` are servers as people edit them, and ``seen`` what of them is shown at all.
+``settings``, with its ``limits``, ``server``, with its ``treatment``, and ``policy`` are the keys,
+``bounds`` the numbers that are not settings, ``roots`` the folders that servers are told to keep
+to; ``reading`` makes them of files, ``schema`` tells editors of it, ``entries`` are servers as
+people edit them, and ``seen`` what of them is shown at all.
 """
 
 from __future__ import annotations
 
 from . import bounds
-from .files import (
-    ConfigError,
-    Loaded,
-    default_path,
-    load,
-    load_default,
-    parse,
-    read_text,
-    server_from_arguments,
-)
+from .limits import Limits
 from .policy import AllowedProgram, Policy
+from .reading.documents import ConfigError, Loaded, parse, server_from_arguments
+from .reading.files import default_path, load, load_default, read_text
 from .schema import file_schema
-from .server import ON_DEMAND, OUR_NAME, Lacking, Reconnect, Retry, Server
+from .server import ON_DEMAND, OUR_NAME, Lacking, Server
 from .settings import (
     LOCAL,
     OWN,
@@ -30,13 +23,13 @@ from .settings import (
     Defaults,
     Health,
     Http,
-    Limits,
     NativeSettings,
     PageSettings,
     ResultSettings,
     Telemetry,
     with_defaults,
 )
+from .treatment import Reconnect, Retry
 
 __all__ = [
     "LOCAL",

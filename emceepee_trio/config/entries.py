@@ -15,7 +15,7 @@ import attrs
 
 from ..model.json.problems import Expanded, Problem, join
 from ..model.text.redact import HIDDEN, LONGEST
-from .files import ConfigError
+from .reading.documents import ConfigError
 from .seen import seen, seen_url, seen_words
 from .server import Server
 from .settings import Defaults

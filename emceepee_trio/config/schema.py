@@ -1,4 +1,4 @@
-"""A JSON Schema of configuration files, for editors: what `files` takes, from the same classes.
+"""A JSON Schema of configuration files, for editors: what is read, from the same classes.
 
 The files of other programs pass it too, as far as they are about servers; what their own keys and
 entries mean is theirs to say.
@@ -13,10 +13,12 @@ import attrs
 
 from ..model.json.fields import fields_of
 from ..model.json.schema import json_schema
-from .dialects import ALIASES, IGNORED, IGNORED_AT_TOP, SERVERS, SHARED, TYPES
+from .limits import Limits
 from .policy import Policy
-from .server import Reconnect, Retry, Server
-from .settings import Config, Defaults, Health, Http, Limits
+from .reading.dialects import ALIASES, IGNORED, IGNORED_AT_TOP, SERVERS, SHARED, TYPES
+from .server import Server
+from .settings import Config, Defaults, Health, Http
+from .treatment import Reconnect, Retry
 
 _CLASSES = (Server, Defaults, Retry, Reconnect, Limits, Health, Http, Policy)
 _OURS = ("mcpServers", "mcpClients")

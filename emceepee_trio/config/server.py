@@ -1,4 +1,4 @@
-"""What is said of one MCP server: how to reach it and how to treat it, as frozen classes.
+"""What is said of one MCP server: how to reach it, and how to treat it (``treatment``).
 
 Knows nothing of files, other programs' spellings, or the environment.
 """
@@ -8,35 +8,45 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import attrs
 
-from ..model.allowed import is_glob
 from ..model.inherited import More, is_ours, together
 from ..model.json.fields import Bounds, Doc, Most, Pattern, Secret, frozen
 from ..model.json.problems import Expanded, Problem, join, show
 from .bounds import (
     DAY,
-    HOUR,
-    MAX_ALLOWED_GLOBS,
-    MAX_ALLOWED_TOOLS,
     MAX_ARGUMENT,
     MAX_ARGUMENTS,
     MAX_HEADER,
     MAX_HEADERS,
     MAX_NAME,
     MAX_PATH,
-    MAX_SEARCH_PATTERN,
     MAX_SERVER,
     MAX_URI,
-    MIB,
     MINUTE,
     SECOND,
 )
 from .roots import Roots, roots_problems
 from .seen import seen_command, seen_url
+from .treatment import (
+    ALLOWED,
+    IDLE_STOPS,
+    LINGERS,
+    SCOPES,
+    SHARED_LOGS,
+    STARTS,
+    Reconnect,
+    Retry,
+    Scope,
+    ServerNative,
+    ServerRelay,
+    ServerResults,
+    Start,
+    too_many_globs,
+)
 
 OUR_NAME = "emceepee"
 """Taken: the events and resources of ours appear under it."""
@@ -54,111 +64,10 @@ A_URL = Most(most_characters=MAX_URI)
 A_PATH = Most(most_characters=MAX_PATH)
 ARGS = Most(MAX_ARGUMENTS, MAX_ARGUMENT)
 HEADERS = Most(MAX_HEADERS, MAX_HEADER)
-ALLOWED = Most(MAX_ALLOWED_TOOLS, MAX_SEARCH_PATTERN)
 FEW = Most(MAX_HEADERS, MAX_NAME)
 """Marks of what a server is made of; a tool that takes one has the same."""
 VARIABLES = Pattern(r"[A-Za-z0-9_()*?\[\]!-]+", "the name of a variable, or a glob")
 """As Windows has them, too."""
-
-
-RelayTo: TypeAlias = Literal["auto", "tools"]
-
-Start: TypeAlias = Literal["auto", "eager", "lazy"]
-STARTS = Doc(
-    "When a session connects: ``eager``: as it begins; ``lazy``: when it first needs the server; "
-    "``auto``: then, too, if it is known what the server has, else as it begins. See `Starting`_."
-)
-
-
-IDLE_STOPS = Doc(
-    "A command that was not used for so long is stopped, and started again by the next use; it "
-    "loses what it keeps in memory. Never, if it is 0 or not given."
-)
-
-Scope: TypeAlias = Literal["session", "principal"]
-SCOPES = Doc(
-    "Whose a connection is: ``session``: each session has one of its own; ``principal``: all "
-    "sessions of one principal have one together, and whatever the server keeps in memory. See "
-    "`Sharing`_."
-)
-LINGERS = Doc("How long a shared connection stays when the last session that had it is gone.")
-SHARED_LOGS = Doc(
-    "Whether sessions that share it see what it writes to stderr, and log messages that belong to "
-    "no call. They may speak of any session's."
-)
-
-
-@frozen
-class Retry:
-    """How a connection is tried again; as it stands, for child processes."""
-
-    enabled: Annotated[bool, Doc("Whether to try again at all.")] = True
-    max_attempts: Annotated[
-        int | None, Bounds(1, 1_000_000), Doc("Tries in a row before giving up; null for no end.")
-    ] = 5
-    base_delay_ms: Annotated[int, Bounds(10, HOUR), Doc("The pause before the first try.")] = SECOND
-    max_delay_ms: Annotated[int, Bounds(10, DAY), Doc("The longest pause.")] = MINUTE
-    multiplier: Annotated[float, Bounds(1, 100), Doc("How much longer each pause is.")] = 2.0
-    jitter: Annotated[float, Bounds(0, 1), Doc("Share of a pause by which it is moved.")] = 0.1
-
-    def problems(self) -> Iterator[Problem]:
-        if self.max_delay_ms < self.base_delay_ms:
-            yield Problem("max_delay_ms", f"less than base_delay_ms, {self.base_delay_ms}")
-
-
-@frozen
-class Reconnect(Retry):
-    """The same for URLs, which come back by themselves: no end of tries, longer pauses."""
-
-    max_attempts: Annotated[
-        int | None, Bounds(1, 1_000_000), Doc("Tries in a row before giving up; null for no end.")
-    ] = None
-    max_delay_ms: Annotated[int, Bounds(10, DAY), Doc("The longest pause.")] = 3 * MINUTE
-
-
-@frozen
-class ServerResults:
-    """Answers of this server that are too long to be shown."""
-
-    inline_bytes: Annotated[
-        int | None,
-        Bounds(0, 1024 * MIB),
-        Doc("Of an answer, in bytes, that is shown whole; 0: any is. As for all, if not given."),
-    ] = None
-
-
-@frozen
-class ServerNative:
-    """This server in the view ``native``."""
-
-    tools: Annotated[
-        tuple[str, ...],
-        ALLOWED,
-        Doc("Names or globs of tools that are listed first, where not all can be."),
-    ] = ()
-
-    def problems(self) -> Iterator[Problem]:
-        yield from _too_many_globs("tools", self.tools)
-
-
-@frozen
-class ServerRelay:
-    """Questions of this server to clients that can answer them by themselves."""
-
-    elicitation: Annotated[
-        RelayTo | None, Doc("``auto`` or ``tools``; as for all, if not given.")
-    ] = None
-    sampling: Annotated[RelayTo | None, Doc("``auto`` or ``tools``; likewise.")] = None
-
-
-@frozen
-class ViewRelay:
-    """Questions to clients with that view."""
-
-    elicitation: Annotated[
-        RelayTo | None, Doc("``auto`` or ``tools``; as for all, if not given.")
-    ] = None
-    sampling: Annotated[RelayTo | None, Doc("``auto`` or ``tools``; likewise.")] = None
 
 
 @frozen
@@ -282,7 +191,7 @@ class Server:
             return
         tools = {"allowed_tools": self.allowed_tools or (), "denied_tools": self.denied_tools}
         for key, patterns in tools.items():
-            yield from _too_many_globs(key, patterns)
+            yield from too_many_globs(key, patterns)
         yield from roots_problems(self.roots)
         yield from self._name_problems()
         if self.url is not None and self.command is not None:
@@ -355,11 +264,6 @@ class Server:
         if self.command is None or not more:
             return self
         return attrs.evolve(self, inherit_env=together(more, self.inherit_env))
-
-
-def _too_many_globs(key: str, patterns: tuple[str, ...]) -> Iterator[Problem]:
-    if (globs := sum(map(is_glob, patterns))) > MAX_ALLOWED_GLOBS:
-        yield Problem(key, f"too many globs: {globs}, at most {MAX_ALLOWED_GLOBS}")
 
 
 def inheritance_problems(more: More | None) -> Iterator[Problem]:

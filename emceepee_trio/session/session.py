@@ -23,7 +23,7 @@ from ..backend.sharing.sharing import Sharing
 from ..config import Config
 from ..config.bounds import MAX_SCRIPTS
 from ..config.roots import Folder, as_roots
-from ..config.server import RelayTo
+from ..config.treatment import RelayTo
 from ..errors import Denied, ServerNotFound, SessionGone
 from ..model import facts
 from ..model.events import Happening

@@ -22,8 +22,9 @@ from ..config.bounds import (
     MAX_TASKS_SHOWN,
     MAX_TOOLS_NAMED,
 )
-from ..config.dialects import ALIASES
-from ..config.server import A_NAME, A_PATH, A_URL, ALLOWED, ARGS, FEW, HEADERS
+from ..config.reading.dialects import ALIASES
+from ..config.server import A_NAME, A_PATH, A_URL, ARGS, FEW, HEADERS
+from ..config.treatment import ALLOWED
 from ..errors import ToolError
 from ..model.json.fields import Doc, Secret, frozen
 from ..model.json.lenient import lenient

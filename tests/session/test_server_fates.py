@@ -26,7 +26,7 @@ from connected import (
     tool_removes,
 )
 from emceepee_trio.config import Server
-from emceepee_trio.config.server import Scope
+from emceepee_trio.config.treatment import Scope
 from emceepee_trio.errors import NotFound, ToolError
 from emceepee_trio.model.states import QuestionState, TaskState
 from memory_peers import Peers

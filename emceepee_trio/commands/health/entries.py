@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...config import Config
-from ...config.dialects import ALIASES, translate
-from ...config.ourselves import is_us
+from ...config.reading.dialects import ALIASES, translate
+from ...config.reading.ourselves import is_us
 from ...model.text.variables import expand
 from ..common.options import PORT
 from ..common.remote import NoAnswer, RemoteDaemon

@@ -10,7 +10,7 @@ from textwrap import indent
 
 import attrs
 
-from ...config.ourselves import is_us
+from ...config.reading.ourselves import is_us
 from ..common.options import PORT
 from ..common.output import complain, say
 from ..common.terminal import show_table

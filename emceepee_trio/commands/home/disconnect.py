@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from ...config.ourselves import is_us
+from ...config.reading.ourselves import is_us
 from ..common.options import PORT
 from ..common.output import complain, say
 from .asking import add_arguments as add_clients

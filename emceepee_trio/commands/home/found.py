@@ -17,8 +17,8 @@ from typing import Any
 import attrs
 
 from ...config import ConfigError, Lacking, Server, parse
-from ...config.dialects import ALIASES, translate
-from ...config.ourselves import is_us
+from ...config.reading.dialects import ALIASES, translate
+from ...config.reading.ourselves import is_us
 from ...model.text.redact import HIDDEN, redact_command, redact_text
 from ..common.options import PORT
 from .documents import Document

@@ -24,8 +24,8 @@ from asgi_client import Client, Exchange, Json
 from asgi_world import World, listening, open_world
 from emceepee_client import Answer, open_emceepee
 from emceepee_trio.config import Config, Server
-from emceepee_trio.config.server import ServerRelay, ViewRelay
 from emceepee_trio.config.settings import RelaySettings
+from emceepee_trio.config.treatment import ServerRelay, ViewRelay
 from fake_backends import raw, until
 
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}

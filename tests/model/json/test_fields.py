@@ -6,8 +6,9 @@ import attrs
 import pytest
 
 from emceepee_trio.config import Config
+from emceepee_trio.config.limits import Limits
 from emceepee_trio.config.server import Server
-from emceepee_trio.config.settings import Http, Limits
+from emceepee_trio.config.settings import Http
 from emceepee_trio.model.json.fields import Bounds, Doc, Pattern, Secret, fields_of, frozen
 from emceepee_trio.model.json.strict import json_schema, structure
 from emceepee_trio.tools import TOOLBOX

@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from emceepee_trio.backend.connections.callbacks import Abandoned, working_for
 from emceepee_trio.config import Config, ConfigError, Limits, Server
-from emceepee_trio.config.server import Retry
+from emceepee_trio.config.treatment import Retry
 from emceepee_trio.daemon import Rereading, Settings
 from emceepee_trio.journal import Journal, Reader
 from emceepee_trio.model import facts

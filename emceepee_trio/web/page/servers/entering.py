@@ -10,8 +10,8 @@ from typing import Any
 from quart import request
 
 from ....config import ConfigError, server_from_arguments
-from ....config.dialects import ALIASES
 from ....config.entries import Entry, edited, shown
+from ....config.reading.dialects import ALIASES
 from ....config.server import Server
 from ....errors import InvalidArguments
 from ....model.json.lenient import lenient

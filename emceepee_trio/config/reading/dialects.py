@@ -14,10 +14,12 @@ from typing import Any
 
 import attrs
 
-from ..model.json.problems import Problem, join, show
-from .policy import Policy
-from .server import Retry, Server
-from .settings import Config, Defaults, Health, Http, Limits, NativeSettings, ResultSettings
+from ...model.json.problems import Problem, join, show
+from ..limits import Limits
+from ..policy import Policy
+from ..server import Server
+from ..settings import Config, Defaults, Health, Http, NativeSettings, ResultSettings
+from ..treatment import Retry
 
 SHARED = ("mcpServers", "mcp", "mcp.servers", "context_servers", "amp.mcpServers", "mcp_servers")
 """Where servers stand in files that other programs have for all that they are told: those of

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from .server import OUR_NAME
+from ..server import OUR_NAME
 
 _NAMES = re.compile(r"emceepee([-_]trio)?(\.exe)?")
 _STARTED = re.compile(r"(?:^|[\s/\\'\"])emceepee(?:[-_]trio)?(?:\.exe)?(?:@\S+)?['\"]?\s+stdio\b")

@@ -1,33 +1,30 @@
-"""Reading configurations: every accepted shape, variables, paths, and every problem at once.
+"""What a configuration says: every accepted shape, variables, paths, and every problem at once.
 
-What the settings mean is in ``settings``, what other programs call them in ``dialects``.
+What the settings mean is in ``settings``, what other programs call them in ``dialects``. A server
+that a client adds keeps to the same rules.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import stat
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from ..errors import EmceepeeError
-from ..model.json import jsonc
-from ..model.json.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
-from ..model.json.strict import structure
-from ..model.text.variables import NotSet, expand, unbraced
-from ..sources import Sources, Unreadable
-from .bounds import MAX_CONFIG_BYTES
+from ...errors import EmceepeeError
+from ...model.json import jsonc
+from ...model.json.problems import Expanded, Invalid, Problem, did_you_mean, join, kind, show
+from ...model.json.strict import structure
+from ...model.text.variables import NotSet, expand, unbraced
+from ..roots import resolved
+from ..server import Lacking, Server
+from ..settings import Config, with_defaults
 from .dialects import ALIASES, IGNORED_AT_TOP, SERVERS, SHARED, translate
 from .ourselves import is_us
-from .policy import AllowedProgram, Policy
-from .roots import resolved
-from .server import Lacking, Server
-from .settings import Config, with_defaults
+from .paths import is_relative, resolved_policy, resolved_server
 
 _KNOWN = ("servers", "mcpServers", "mcpClients")
 _SETTINGS = tuple(a.name for a in attrs.fields(Config) if a.name != "servers")
@@ -49,92 +46,6 @@ class Loaded:
 
     config: Config
     warnings: tuple[str, ...] = ()
-
-
-def default_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where a configuration is looked for if none is named."""
-    home = environ.get("XDG_CONFIG_HOME")
-    # Not Path.expanduser(), which fails where nobody knows of a home.
-    return Path(home or os.path.expanduser("~/.config")) / "emceepee" / "config.json"  # noqa: PTH111 - see above
-
-
-def load(
-    path: Path,
-    environ: Mapping[str, str] = os.environ,
-    sources: Sources | None = None,
-    *,
-    ports: Collection[int] = (),
-) -> Loaded:
-    """Read the configuration at *path*, by *sources* if it is not for the first time.
-
-    *ports* of this machine are those on which we listen ourselves.
-
-    Raises:
-        ConfigError: it is missing, unreadable, or wrong.
-    """
-    try:
-        found = (sources or Sources()).read(path, MAX_CONFIG_BYTES)
-        if len(found.content) > MAX_CONFIG_BYTES:
-            raise ConfigError([Problem("", f"longer than {MAX_CONFIG_BYTES} bytes")], path)
-        text = found.content.decode("utf-8-sig")
-        data = read_text(text, path)
-    except Unreadable as exc:
-        raise ConfigError([Problem("", f"cannot read {path}: {exc}")]) from None
-    except UnicodeDecodeError as exc:
-        where = f"byte {exc.start}" if exc.start else "its first byte"
-        raise ConfigError([Problem("", f"not UTF-8, see {where}")], path) from None
-    except jsonc.SyntaxProblem as exc:
-        raise ConfigError([Problem("", str(exc))], path) from None
-    try:
-        loaded = parse(data, folder=path.absolute().parent, environ=environ, ports=ports)
-    except ConfigError as exc:
-        raise ConfigError(exc.problems, path) from None
-    if found.mode & stat.S_IWOTH and stat.S_ISREG(found.mode):
-        warning = f"{path}: every user of this machine can write to it, and so have us run programs"
-        loaded = attrs.evolve(loaded, warnings=(warning, *loaded.warnings))
-    return loaded
-
-
-def read_text(text: str, path: Path) -> object:
-    """What the *text* of that file says.
-
-    Raises:
-        SyntaxProblem: nothing.
-    """
-    return _toml(text) if path.suffix == ".toml" else jsonc.loads(text)
-
-
-def _toml(text: str) -> object:
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise jsonc.SyntaxProblem("nested too deeply") from None
-    except ValueError as exc:
-        what, _, where = str(exc).rpartition(" (at ")
-        what = f"{where.rstrip(')')}: {what[:1].lower()}{what[1:]}" if what else str(exc)
-        raise jsonc.SyntaxProblem(what) from None
-
-
-def load_default(
-    environ: Mapping[str, str] = os.environ,
-    sources: Sources | None = None,
-    *,
-    ports: Collection[int] = (),
-) -> Loaded | None:
-    """The configuration that nobody has named; None if there is none.
-
-    Raises:
-        ConfigError: there is something, and it cannot be used.
-    """
-    path = default_path(environ)
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
-        raise ConfigError([Problem("", f"cannot read {path}: {reason}")]) from None
-    return load(path, environ, sources, ports=ports)
 
 
 def parse(
@@ -164,13 +75,13 @@ def server_from_arguments(arguments: Mapping[str, object]) -> Server:
     """
     given = {key: value for key, value in arguments.items() if value is not None}
     try:
-        server = _resolved(structure(given, Server, aliases=ALIASES), None, os.environ)
+        server = resolved_server(structure(given, Server, aliases=ALIASES), None, os.environ)
     except Invalid as exc:
         raise ConfigError(exc.problems) from None
     problems = []
     if server.cwd is not None and not Path(server.cwd).is_absolute():
         problems.append(Problem("cwd", f"expected an absolute path, got {show(server.cwd)}"))
-    if server.command is not None and _is_relative(server.command):
+    if server.command is not None and is_relative(server.command):
         problems.append(Problem("command", "expected an absolute path, or a name on the PATH"))
     if problems:
         raise ConfigError(problems)
@@ -232,7 +143,7 @@ class _Reading:
             for _, server, said in self.servers.values()
             if server is not None
         )
-        policy = _resolved_policy(config.policy, self.folder, self.environ)
+        policy = resolved_policy(config.policy, self.folder, self.environ)
         if config.roots is not None:
             roots = tuple(resolved(root, self.folder, self.environ) for root in config.roots)
             config = attrs.evolve(config, roots=roots)
@@ -322,7 +233,7 @@ class _Reading:
             server = structure(values, Server, path=path, aliases=ALIASES)
         except Invalid as exc:
             return None, [problem for problem in exc.problems if problem.path not in unclear]
-        return _resolved(server, self.folder, self.environ), []
+        return resolved_server(server, self.folder, self.environ), []
 
     def expanded(self, value: Any, path: str, problems: list[Problem]) -> Any:
         """*value* with the variables filled in, in every string of it."""
@@ -371,51 +282,3 @@ def _is_of_vscode(value: object) -> bool:
 
 def _in_our_words(values: Mapping[str, Any]) -> dict[str, Any]:
     return {ALIASES.get(key, key): value for key, value in values.items()}
-
-
-def _resolved(server: Server, folder: Path | None, environ: Mapping[str, str]) -> Server:
-    """With ``~`` and, if there is a *folder*, relative paths made absolute."""
-    cwd, command = server.cwd, server.command
-    if cwd is not None:
-        cwd = _from(folder, _at_home(cwd, environ))
-    if command is not None:
-        command = _at_home(command, environ)
-        if _is_relative(command):
-            command = _from(folder, command)
-    roots = server.roots
-    if roots is not None and folder is not None:
-        roots = tuple(resolved(root, folder, environ) for root in roots)
-    return attrs.evolve(server, cwd=cwd, command=command, roots=roots)
-
-
-def _resolved_policy(policy: Policy, folder: Path, environ: Mapping[str, str]) -> Policy:
-    """With programs and folders spelled as those of :func:`_resolved`, to which they are held."""
-    if policy.spawn != "allowlist":
-        return policy
-
-    def program(words: tuple[str, ...]) -> tuple[str, ...]:
-        command = _at_home(words[0], environ)
-        return (_from(folder, command) if _is_relative(command) else command, *words[1:])
-
-    def resolved(entry: tuple[str, ...] | AllowedProgram) -> tuple[str, ...] | AllowedProgram:
-        if not isinstance(entry, AllowedProgram):
-            return program(entry)
-        cwd = None if entry.cwd is None else _from(folder, _at_home(entry.cwd, environ))
-        return attrs.evolve(entry, command=program(entry.command), cwd=cwd)
-
-    return attrs.evolve(policy, spawn_allowlist=tuple(map(resolved, policy.spawn_allowlist)))
-
-
-def _is_relative(command: str) -> bool:
-    """A path that starts nowhere; a bare name is looked up on the PATH."""
-    return "/" in command and not Path(command).is_absolute()
-
-
-def _from(folder: Path | None, path: str) -> str:
-    return str(folder / path) if folder is not None else path
-
-
-def _at_home(path: str, environ: Mapping[str, str]) -> str:
-    if (path == "~" or path.startswith("~/")) and environ.get("HOME"):
-        return environ["HOME"] + path[1:]
-    return path
