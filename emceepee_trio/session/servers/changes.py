@@ -124,7 +124,8 @@ class ServerChanges:
         for session in self._sessions(None):
             wanted = self._registry.visible(session.principal)
             for name, backend in list(session.backends.items()):
-                if wanted.get(name) == backend.server:
+                now = wanted.get(name)
+                if now is backend.server or now == backend.server:
                     backend.restricted = self._registry.restricts(name)
                     continue
                 if name in wanted:

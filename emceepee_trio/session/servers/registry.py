@@ -94,8 +94,13 @@ class Registry:
 
         What a client has added, or edited, goes if its program may not be started any more.
         """
-        before, after = self._written, _by_name(config)
-        same = {name for name, server in after.items() if server == before.get(name)}
+        before = self._written
+        # One that is as it was stays the same object: that is seen at once, in each session.
+        after = {
+            name: before[name] if server == before.get(name) else server
+            for name, server in _by_name(config).items()
+        }
+        same = {name for name, server in after.items() if server is before.get(name)}
         changed = {name: now for name, now in self._changed.items() if name in same}
         self.config, self._written = config, after
         self._changed = {

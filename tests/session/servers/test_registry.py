@@ -87,6 +87,15 @@ def test_added_servers_survive_a_reload() -> None:
     assert names(known, "ada") == ["mine"]
 
 
+def test_what_a_reload_leaves_as_it_was_is_known_without_a_closer_look() -> None:
+    same, other = url("docs"), url("files")
+    known = registry(same, other)
+    known.reload(Config(servers=(url("docs"), url("files", "https://example.com/mcp"))))
+    now = known.visible("ada")
+    assert now["docs"] is same
+    assert now["files"] != other
+
+
 def test_adding_what_is_configured_adds_nothing() -> None:
     known = registry(url("docs"))
     known.add("ada", url("docs"))

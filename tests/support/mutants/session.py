@@ -526,8 +526,8 @@ SESSION = (
     mutant(
         "a reload connects anew what has not changed",
         "session/servers/changes.py",
-        "                if wanted.get(name) == backend.server:\n",
-        "                if wanted.get(name) is backend.server:\n",
+        "                if now is backend.server or now == backend.server:\n",
+        "                if now is not backend.server and now == backend.server:\n",
         "session/test_reload.py::test_what_has_not_changed_is_not_touched",
     ),
     mutant(
