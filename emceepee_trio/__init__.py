@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .config import Config as Config
     from .config import Server as Server
+    from .embedding import ServerAuth as ServerAuth
     from .embedding import open_app as open_app
 
-__all__ = ["Config", "Server", "open_app"]
+__all__ = ["Config", "Server", "ServerAuth", "open_app"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ import attrs
 import trio
 
 from . import logs, systemd
+from .backend.http.auth import AuthFor, by_entry
 from .config import Config, ConfigError
 from .errors import EmceepeeError, internal
 from .front.faces.views import FACES
@@ -142,11 +143,12 @@ async def open_daemon(
     is_ready: Callable[[], bool] = lambda: True,
     state: Path | None = None,
     reading: Rereading | None = None,
+    auth_for: AuthFor = by_entry,
 ) -> AsyncGenerator[Daemon]:
     """Sessions, and the app that opens them for whoever calls it, live in this block.
 
     What outlives them is kept in the *state* directory, if there is one. By *reading* a program can
-    have the settings read again.
+    have the settings read again, by *auth_for* servers behind URLs are shown who asks.
     """
     config = resolved(settings.config, sockets)
     about = {
@@ -163,7 +165,9 @@ async def open_daemon(
 
         async with (
             open_telemetry(config.telemetry) as tracing,
-            open_sessions(config, state, is_local=_are_local(sockets), tracing=tracing) as manager,
+            open_sessions(
+                config, state, is_local=_are_local(sockets), tracing=tracing, auth_for=auth_for
+            ) as manager,
         ):
             endpoint = McpEndpoint(manager, config, FACES)
             metrics = Metrics(manager, slow, endpoint.listening)

@@ -6,15 +6,18 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 import trio
 
 import emceepee_trio
-from emceepee_trio import Config, Server, open_app
+from emceepee_trio import Config, Server, ServerAuth, open_app
+from http_server import HttpServer, open_http_server
 
 GUARD = 60
 HERE = Path(__file__).parent
@@ -39,6 +42,7 @@ def call(tool: str, /, **arguments: Any) -> dict[str, Any]:
 def test_what_is_offered_is_there_and_nothing_else() -> None:
     assert {name: getattr(emceepee_trio, name) for name in emceepee_trio.__all__} == {
         "Config": Config,
+        "ServerAuth": ServerAuth,
         "Server": Server,
         "open_app": open_app,
     }
@@ -77,6 +81,43 @@ async def test_without_credentials_whoever_reaches_it_may_call_it() -> None:
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
                 assert (await http.post("/mcp", json=INITIALIZE, headers=ACCEPT)).status_code == 200
+
+
+@attrs.frozen
+class Known:
+    """What this program has of one of its users."""
+
+    token: str
+
+    async def headers(self) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    async def refused(self, shown: Mapping[str, str]) -> bool:
+        return False
+
+
+async def test_servers_may_be_shown_who_it_is_that_calls() -> None:
+    def auth_for(server: Server, principal: str) -> ServerAuth | None:
+        return Known(f"{principal} at {server.name}") if server.name == "theirs" else None
+
+    async with open_http_server(HttpServer()) as theirs, open_http_server(HttpServer()) as ours:
+        config = Config(servers=(Server("theirs", url=theirs.url), Server("ours", url=ours.url)))
+        with trio.fail_after(GUARD):
+            async with open_app(
+                config, credentials={"ada": "1", "bob": "2"}, auth_for=auth_for
+            ) as app:
+                transport = httpx.ASGITransport(app)
+                base_url = "http://localhost"
+                async with httpx.AsyncClient(transport=transport, base_url=base_url) as http:
+                    for token in ("1", "2"):
+                        headers = await opened(http, token)
+                        for server in ("theirs", "ours"):
+                            echo = call("execute_tool", server=server, tool="echo")
+                            answer = await http.post("/mcp", json=echo, headers=headers)
+                            assert "x-vendor" in answer.text, answer.text
+        called = [request.headers["authorization"] for request in theirs.of("tools/call")]
+        assert called == ["Bearer ada at theirs", "Bearer bob at theirs"]
+        assert not any("authorization" in request.headers for request in ours.requests)
 
 
 def test_it_is_a_part_of_a_quart_as_the_documentation_shows(tmp_path: Path) -> None:

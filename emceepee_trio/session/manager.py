@@ -16,6 +16,7 @@ from .. import logs
 from ..backend.catalogue.shelf import open_memory
 from ..backend.children.reaper import open_reaper
 from ..backend.children.starts import Starts, cores
+from ..backend.http.auth import AuthFor, by_entry
 from ..backend.shared import Shared
 from ..backend.sharing.sharing import Sharing, open_sharing
 from ..config import Config
@@ -244,11 +245,13 @@ async def open_sessions(
     *,
     is_local: bool = False,
     tracing: Tracing | None = None,
+    auth_for: AuthFor = by_entry,
 ) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs.
 
     What servers have is remembered beyond that in the *state* directory, if there is one. Clients
-    are told of files of ours if they are *local*, which is on this machine.
+    are told of files of ours if they are *local*, which is on this machine. By *auth_for* servers
+    behind URLs are shown who asks.
     """
     unshown = Unshown(config.limits)
     async with (
@@ -265,7 +268,13 @@ async def open_sessions(
         if tracing is not None:
             journal.add(Reader("traces", tracing.read, tracing.kinds))
         shared = Shared(
-            reaper, memory=memory, tokens=tokens, starts=starts, journal=journal, tracing=tracing
+            reaper,
+            memory=memory,
+            tokens=tokens,
+            starts=starts,
+            journal=journal,
+            tracing=tracing,
+            auth_for=auth_for,
         )
         registry = Registry(config)
         manager = SessionManager(config, registry, nursery, shared, folders, sharing, unshown)

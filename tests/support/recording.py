@@ -45,6 +45,7 @@ class Recorder:
     questions: list[Question] = attrs.field(factory=list, init=False)
     told_roots: list[dict[str, Any]] = attrs.field(factory=list, init=False)
     extensions: Json = attrs.field(factory=dict)
+    principal: str = "ada"
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def _tell(self) -> None:

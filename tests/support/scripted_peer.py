@@ -149,7 +149,9 @@ async def open_peer(
         child = Child(pid)
     else:
         said, _ = trio.open_memory_channel[SessionMessage](0)
-        http = HttpTransport(server, "s", Measure(1000, 1000), restricted=False, said=said)
+        http = HttpTransport(
+            server, "s", Measure(1000, 1000), restricted=False, auth=None, said=said
+        )
     peer = new(child, http, says, hears)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.listen)

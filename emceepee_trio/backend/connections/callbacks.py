@@ -99,6 +99,11 @@ class Host(Protocol):
     """Who owns a backend: a session. What it is told never raises."""
 
     @property
+    def principal(self) -> str:
+        """For whom it is connected."""
+        ...
+
+    @property
     def extensions(self) -> Params:
         """Of the protocol, that who sees the backend's answers as they are knows; each with what
         it says of it."""

@@ -217,7 +217,8 @@ async def _open_streams(
             ) as process:
                 yield Transport(process.reads, process.writes, process, environment=environment)
     else:
-        opened = open_http(server, session, measure, restricted=restricted)
+        auth = shared.auth_for(server, callbacks.host.principal)
+        opened = open_http(server, session, measure, restricted=restricted, auth=auth)
         async with opened as (reads, writes, http):
             yield Transport(reads, writes, http=http)
 

@@ -112,6 +112,9 @@ def explain(
     if status is not None:
         details["http_status"] = status
     if status in REFUSED:
+        if streams is not None and streams.http is not None and streams.http.auth is not None:
+            why = f"{server.target} answered {status} to what it was shown for this principal"
+            return Failure(why, details, final=True)
         has = f" (it has {', '.join(server.headers)})" if server.headers else ""
         return Failure(
             f"{server.target} answered {status}; set or correct 'Authorization' in this server's "

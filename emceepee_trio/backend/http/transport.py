@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
@@ -29,6 +29,7 @@ from ...model.json.intake import Measure
 from ...waits.slices import in_slices
 from ..connections.messages import dump, long_part
 from ..connections.sdk import is_followed, unheard
+from .auth import ServerAuth
 from .cookies import FewCookies
 from .network import Forbidden, RestrictedTransport
 from .pace import Pace
@@ -51,6 +52,8 @@ class HttpTransport:
     """Of ours."""
     measure: Measure
     restricted: bool
+    auth: ServerAuth | None
+    """Who knows what it is shown, if that is more than its entry says."""
     _said: trio.MemorySendChannel[SessionMessage]
     status: int | None = attrs.field(default=None, init=False)
     """Of the last answer, if it was an error."""
@@ -122,8 +125,11 @@ class HttpTransport:
             if post is not None:
                 self.not_run.add(post.id)
             self.on_over(SESSION_GONE)
-        if status == 401:
-            raise Ended(f"{self.server.target} answered {status}")
+
+    def check_let_in(self, response: httpx2.Response) -> None:
+        """Who is not has no connection, unless somebody is about to say so who can say why."""
+        if response.status_code == 401 and self.on_over is not None:
+            raise Ended(f"{self.server.target} answered 401")
 
     def _kind(self, response: httpx2.Response) -> Kind:
         method, status = response.request.method, response.status_code
@@ -248,23 +254,45 @@ class _Client(httpx2.AsyncClient):
             request.headers["content-length"] = str(len(post.body))
         try:
             if self._noting.server.transport == "sse":
-                response = await super().send(request, **options)
+                response = await self._send(request, **options)
                 if request.method == "POST":
                     await self._noting.check_written(response)
                 return response
             if post is None:
                 await self._noting.turn(request, None)
-                return await super().send(request, **options)
+                return await self._send(request, **options)
             request.extensions = {**request.extensions, "trace": post.trace}
             with post.waiting() as scope:
                 if post.id is None and request.method == "POST":
                     scope.deadline = trio.current_time() + NOTICE_PATIENCE
                 await self._noting.turn(request, post)
-                return await super().send(request, **options)
+                return await self._send(request, **options)
             return post.instead(request)
         except httpx2.RequestError as error:
             self._noting.failed(request.method, error)
             raise
+
+    async def _send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """With what the server is shown of who asks; twice, if there is something else by now."""
+        auth = self._noting.auth
+        shown = await self._show(request)
+        response = await super().send(request, **options)
+        if response.status_code == 401 and auth is not None and await auth.refused(shown):
+            await response.aclose()
+            await self._show(request)
+            response = await super().send(request, **options)
+        self._noting.check_let_in(response)
+        return response
+
+    async def _show(self, request: httpx2.Request) -> Mapping[str, str]:
+        if self._noting.auth is None:
+            return {}
+        try:
+            shown = await self._noting.auth.headers()
+        except ConnectFailed as error:
+            raise Ended(error.message) from None
+        request.headers.update(shown)
+        return shown
 
 
 @attrs.define(eq=False)
@@ -313,15 +341,21 @@ class _Sendable:
 
 @asynccontextmanager
 async def open_http(
-    server: Server, session: str, measure: Measure, *, restricted: bool
+    server: Server,
+    session: str,
+    measure: Measure,
+    *,
+    restricted: bool,
+    auth: ServerAuth | None,
 ) -> AsyncGenerator[tuple[Any, Any, HttpTransport]]:
     """The message streams of *server*, by the transport its entry names.
 
-    If it is *restricted*, ``policy.network`` decides about every address, and no proxy is asked.
+    If there is an *auth*, it says what the server is shown of who asks. If it is *restricted*,
+    ``policy.network`` decides about every address, and no proxy is asked.
     """
     assert server.url is not None
     said, ours = trio.open_memory_channel[SessionMessage](0)
-    transport = HttpTransport(server, session, measure, restricted, said)
+    transport = HttpTransport(server, session, measure, restricted, auth, said)
     if not _certificates.cache_info().currsize:
         # In a thread, so that nobody else waits for it.
         await trio.to_thread.run_sync(_certificates)

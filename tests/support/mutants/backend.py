@@ -35,6 +35,20 @@ BACKEND = (
         "backend/connections/test_witness.py::test_what_was_answered_in_the_tick_of_the_loss_was_answered",
     ),
     mutant(
+        "what a server has refused is shown to it again",
+        "backend/http/transport.py",
+        "            await response.aclose()\n            await self._show(request)\n",
+        "            await response.aclose()\n",
+        "backend/http/test_auth.py::test_what_has_expired_is_shown_anew_and_nobody_notices",
+    ),
+    mutant(
+        "a refusal for good leaves the connection as it was",
+        "backend/http/transport.py",
+        "        self._noting.check_let_in(response)\n",
+        "",
+        "backend/http/test_auth.py::test_what_is_refused_for_good_is_the_end_and_says_so",
+    ),
+    mutant(
         "who waits for a server that is removed is forgotten",
         "backend/supervisor.py",
         "            self._try.fail(self.gone())\n",
