@@ -38,7 +38,7 @@ class TracedRequest:
 
 
 class Sending(Protocol):
-    """A request of ours, on its way."""
+    """A request of ours to a server or a client, on its way."""
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -68,6 +68,12 @@ class Tracing(Protocol):
 
     def asking(self, asked: TracedRequest, call: str | None) -> AbstractContextManager[Sending]:
         """Around a request of ours to a server; for that *call*, if it is for one."""
+        ...
+
+    def relaying(
+        self, asked: TracedRequest, question: str | None
+    ) -> AbstractContextManager[Sending]:
+        """Around a request of ours to a client; it puts that *question*, if it puts one."""
         ...
 
     def asked(

@@ -228,6 +228,8 @@ class Front:
         can = tasks.offered(result.get("capabilities", {}), is_modern=asked.is_modern)
         if not asked.is_modern:
             self.version = said.get("protocolVersion", asked.version)
+            if self.backchannel is not None:
+                self.backchannel.version = self.version
         return {**result, "capabilities": can}
 
     def _traced(
@@ -246,7 +248,8 @@ class Front:
             notice = TracedRequest(
                 message.method, said, None, self.version, self.transport, self.session.id
             )
-            tracing.heard(notice)
+            with Firewall("trace_crashed"):  # what else came with it is to be taken, too
+                tracing.heard(notice)
 
     def at_once(self, message: JSONRPCRequest, version: str) -> str | None:
         """The answer, as it goes out, to what nobody has to think about. Of the handshake era."""

@@ -1,4 +1,4 @@
-"""How long requests took, as measures of OpenTelemetry: those of peers, and those to servers."""
+"""How long requests took, as measures of OpenTelemetry: those of peers, and those to them."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def durations(meters: MeterProvider | None, scope: str) -> tuple[Durations, Dura
 
     return (
         of("mcp.server.operation.duration", "Requests of peers that were answered."),
-        of("mcp.client.operation.duration", "Requests to servers."),
+        of("mcp.client.operation.duration", "Requests of ours to peers."),
     )

@@ -45,8 +45,6 @@ from .labels import shown
 from .under_way import Message, Served, Work
 
 SCOPE = "emceepee_trio"
-REMEMBERED = 1000
-"""Tasks that are over, whose spans are linked to those who fetch their results."""
 
 
 @attrs.define(eq=False)
@@ -57,13 +55,16 @@ class Spans:
     _served: Durations
     """Of requests of peers."""
     _asked: Durations
-    """Of those to servers."""
+    """Of those to peers."""
     _works: dict[str, Work] = attrs.field(factory=dict, init=False)
     """Calls without an outcome, by their ids."""
     _questions: dict[str, Message] = attrs.field(factory=dict, init=False)
     """Those that are open, likewise."""
     _tasks: OrderedDict[str, SpanContext] = attrs.field(factory=OrderedDict, init=False)
     """Those of tasks, by the ids of their calls."""
+    _rounds: OrderedDict[str, list[SpanContext]] = attrs.field(factory=OrderedDict, init=False)
+    """Of requests that were answered with a question: theirs, and those of tasks that go on; by
+    the states with which their clients come again."""
 
     @classmethod
     def of(cls, tracers: TracerProvider | None, meters: MeterProvider | None) -> Spans:
@@ -85,13 +86,17 @@ class Spans:
         if asked.method in LASTING:
             yield lambda result: None
             return
-        before = under_way.extracted(asked.params)
-        span = self._start(asked, SpanKind.SERVER, before, ())
+        before, earlier = under_way.extracted(asked.params), self._earlier(asked)
+        links = under_way.valid([Link(each) for each in earlier])
+        span = self._start(asked, SpanKind.SERVER, before, links)
         request = Served(span, trace.set_span_in_context(span, before))
         token, since, said = under_way.request.set(request), monotonic(), Attributes()
+        state: object = None
 
         def answered(result: object) -> None:
+            nonlocal state
             said.update(wrong(asked, result))
+            state = result.get("requestState") if isinstance(result, Mapping) else None
 
         try:
             yield answered
@@ -105,6 +110,15 @@ class Spans:
             request.is_over = True
             under_way.close(span, said)
             self._served.measure(asked, said, since)
+            if isinstance(state, str):
+                tasks = [work.task.get_span_context() for work in request.begun if work.task]
+                said_of = [span.get_span_context(), *earlier[1:], *tasks]
+                under_way.remember(self._rounds, state, said_of)
+
+    def _earlier(self, asked: TracedRequest) -> list[SpanContext]:
+        """Spans of what it goes on with, if it brings answers to questions."""
+        state = asked.params.get("requestState")
+        return self._rounds.get(state, []) if isinstance(state, str) else []
 
     def apart(self) -> None:
         under_way.request.set(None)
@@ -124,6 +138,26 @@ class Spans:
         sent = Message(asked, params, span, context, judge=lambda result: wrong(asked, result))
         with self._open(sent, work, asked, self._asked):
             yield sent
+
+    # Requests to clients.
+
+    @contextmanager
+    def relaying(self, asked: TracedRequest, question: str | None) -> Generator[Message]:
+        about = None if question is None else self._questions.get(question)
+        within = Context() if about is None or about.is_over else about.context
+        span = self._start(asked, SpanKind.CLIENT, within, ())
+        if question is not None:
+            span.set_attribute(QUESTION, question)
+        context = trace.set_span_in_context(span, within)
+        put = Message(asked, under_way.injected(asked.params, context), span, context)
+        if about is not None:
+            about.put.append(put)
+        try:
+            with self._open(put, None, asked, self._asked):
+                yield put
+        finally:
+            if about is not None:
+                about.put.remove(put)
 
     # Requests of servers.
 
@@ -228,7 +262,11 @@ class Spans:
         open_ = [each for one in self._with_its_own(work) for each in one.open]
         spans = [*(each.span for each in open_), trace.get_current_span(before)]
         links = under_way.valid([Link(span.get_span_context()) for span in spans])
-        unanswered = [each for each in open_ if each.is_question and not each.is_over]
+        unanswered = [
+            (each, [put for put in each.put if not put.is_over])
+            for each in open_
+            if each.is_question and not each.is_over
+        ]
         for each in reversed(open_):  # what was asked within another one ends before that
             if not each.is_over:
                 each.span.set_attribute(TASK, call)
@@ -239,13 +277,15 @@ class Spans:
             f"task {tool}", Context(), SpanKind.INTERNAL, said, links
         )
         work.context = trace.set_span_in_context(work.task, Context())
-        for question in unanswered:
-            again = under_way.valid([Link(question.span.get_span_context())])
-            span = self._start(question.asked, SpanKind.SERVER, work.context, again)
-            question.begins_again(span)
-        self._tasks[call] = work.task.get_span_context()
-        if len(self._tasks) > REMEMBERED:
-            self._tasks.popitem(last=False)
+        for question, asked in unanswered:
+            self._begins_again(question, SpanKind.SERVER, work.context)
+            for put in asked:
+                self._begins_again(put, SpanKind.CLIENT, question.context)
+        under_way.remember(self._tasks, call, work.task.get_span_context())
+
+    def _begins_again(self, message: Message, kind: SpanKind, within: Context) -> None:
+        links = under_way.valid([Link(message.span.get_span_context())])
+        message.begins_again(self._start(message.asked, kind, within, links), within)
 
     def _with_its_own(self, work: Work) -> list[Work]:
         """And the calls of a script, if it is one."""
@@ -297,7 +337,9 @@ class Spans:
             question.span.add_event(f"emceepee.question.{'relayed' if is_put else 'left'}")
 
     def _question_closed(self, fact: facts.QuestionClosed) -> None:
-        self._questions.pop(fact.question, None)
+        question = self._questions.pop(fact.question, None)
+        for put in () if question is None else question.put:
+            put.end({ERROR: "cancelled"})  # somebody else has answered it, or nobody
 
 
 _READ: Mapping[type[Fact], Any] = {

@@ -6,9 +6,10 @@ that, and begins again as a part of what it outlives it for.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 from opentelemetry import propagate, trace
@@ -19,6 +20,11 @@ from ..model import facts
 from ..tracing import TracedRequest
 from .conventions import ERROR, Attributes
 
+T = TypeVar("T")
+
+REMEMBERED = 1000
+"""Tasks that are over, whose spans are linked to those who fetch their results; and as many
+requests whose clients may come again with an answer."""
 LONGEST = 8192
 """Characters of what a peer says of its trace."""
 
@@ -53,7 +59,7 @@ class Work:
 
 @attrs.define(eq=False)
 class Message:
-    """A request to a server, or of one."""
+    """A request to a server, or of one, or one that puts that to a client."""
 
     asked: TracedRequest
     params: Mapping[str, Any]
@@ -66,6 +72,8 @@ class Message:
     is_question: bool = False
     """It is of a server."""
     is_over: bool = False
+    put: list[Message] = attrs.field(factory=list)
+    """Requests by which a client is asked what this asks, without an answer."""
     wrong: Attributes = attrs.field(factory=dict)
     _judge: Callable[[object], Attributes] = lambda result: {}
 
@@ -80,10 +88,13 @@ class Message:
         """Once: it may have ended with the request of its client."""
         if not self.is_over:
             self.is_over = True
+            for each in self.put:  # which are within it
+                each.end(said)
             close(self.span, said)
 
-    def begins_again(self, span: Span) -> None:
+    def begins_again(self, span: Span, within: Context) -> None:
         self.span, self.is_over, self.asked_in = span, False, None
+        self.context = trace.set_span_in_context(span, within)
 
 
 request: ContextVar[Served | None] = ContextVar("request", default=None)
@@ -104,6 +115,12 @@ def parent(work: Work | None) -> tuple[Context, list[Link]]:
     if of.is_over:
         return Context(), valid([Link(of.span.get_span_context())])
     return of.context, []
+
+
+def remember(table: OrderedDict[str, T], name: str, what: T) -> None:
+    table[name] = what
+    if len(table) > REMEMBERED:
+        table.popitem(last=False)
 
 
 def valid(links: Collection[Link]) -> list[Link]:

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from opentelemetry.trace import SpanKind
 
 from emceepee_trio.model import facts
-from emceepee_trio.model.states import TaskState
-from emceepee_trio.telemetry.spans import REMEMBERED
+from emceepee_trio.model.states import QuestionState, TaskState
+from emceepee_trio.telemetry.under_way import REMEMBERED
 from emceepee_trio.tracing import TracedRequest
 from traced import Traced, context_of, linked, parent_of, tracing
 
 ASKED = TracedRequest("tools/call", {"name": "dig"}, 1, "2025-11-25", "tcp", "0123456789abcdef")
 FROM_SERVER = TracedRequest("elicitation/create", {}, None, "2025-11-25", "pipe", server="files")
+TO_CLIENT = attrs.evolve(FROM_SERVER, id="x", session=ASKED.session, server=None, transport="tcp")
 TO_SERVER = attrs.evolve(ASKED, session=None, server="files", transport="pipe")
 
 
@@ -43,6 +44,8 @@ class Life:
     calls: list[_Open] = attrs.field(factory=list)
     asked: list[_Open] = attrs.field(factory=list)
     promoted: set[str] = attrs.field(factory=set)
+    open: list[str] = attrs.field(factory=list)
+    """Questions, by their ids."""
     made: int = 0
 
     def _enter(self, task: Context, block: AbstractContextManager[Any]) -> _Open:
@@ -113,6 +116,20 @@ class Life:
         for each in self.calls:
             self._read(task, facts.CallAsked, each.call, question)
         self._read(task, facts.QuestionRelayed, question)
+        self.open.append(question)
+
+    def put(self, which: int) -> None:
+        """To a client, by a task of its own; it may be over by then."""
+        if self.open:
+            block = self.traced.spans.relaying(TO_CLIENT, self.open[which % len(self.open)])
+            self.asked.append(self._enter(Context(), block))
+
+    def close(self, which: int) -> None:
+        """A question has its answer, whoever is still asked it."""
+        if self.open:
+            question = self.open.pop(which % len(self.open))
+            said = (question, "elicitation", "files", QuestionState.ACCEPTED, "answered", 1)
+            self._read(Context(), facts.QuestionClosed, *said)
 
     def answer(self, which: int) -> None:
         self._end(self.asked, which)
@@ -129,7 +146,7 @@ class Life:
 
 ACTS = (
     *(Life.begin_request, Life.end_request, Life.begin_call, Life.begin_call_of_script),
-    *(Life.promote, Life.settle, Life.ask, Life.ask_back, Life.answer),
+    *(Life.promote, Life.settle, Life.ask, Life.ask_back, Life.answer, Life.put, Life.close),
 )
 
 
@@ -178,6 +195,37 @@ def test_what_a_server_asks_ends_with_its_request_or_goes_on_in_the_task() -> No
         assert linked(after) == {context_of(before).span_id}
 
 
+def test_what_a_client_is_asked_goes_on_in_the_task_with_the_question() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for act, which in (
+            *((life.begin_request, 0), (life.begin_call, 0), (life.ask, 0), (life.ask_back, 1)),
+            *((life.put, 0), (life.promote, 0), (life.answer, 2)),
+        ):
+            act(which)
+        first, again = traced.named("CLIENT", "elicitation/create")
+        life.end()
+        traced.check()
+        before, after = traced.named("SERVER", "elicitation/create")
+        assert parent_of(first) == context_of(before).span_id
+        assert parent_of(again) == context_of(after).span_id
+        assert linked(again) == {context_of(first).span_id}
+
+
+def test_who_is_asked_when_somebody_else_has_answered_is_asked_in_vain() -> None:
+    with tracing() as traced:
+        life = Life(traced)
+        for act in (life.begin_request, life.begin_call, life.ask):
+            act(0)
+        life.ask_back(1)
+        life.put(0)
+        life.close(0)
+        asked = traced.one("CLIENT", "elicitation/create")
+        assert dict(asked.attributes or {})["error.type"] == "cancelled"
+        life.end()
+        traced.check()
+
+
 def test_a_question_that_nobody_says_of_which_of_two_calls_it_is_is_linked_to_both() -> None:
     with tracing() as traced:
         life = Life(traced)
@@ -214,6 +262,29 @@ def test_the_calls_of_a_script_that_is_a_task_are_part_of_that() -> None:
         before, after = [s for s in traced.ended if s.kind is SpanKind.CLIENT]
         assert context_of(before).span_id in linked(task)
         assert parent_of(after) == context_of(task).span_id
+
+
+def test_who_comes_again_with_an_answer_goes_on_with_what_was_begun() -> None:
+    with tracing() as traced:
+        life, rounds = Life(traced), 3
+        for number in range(rounds):
+            params = {"name": "dig", "requestState": f"state {number - 1}"}
+            block = traced.spans.answering(attrs.evolve(ASKED, params=params if number else {}))
+            task = Context()
+            answered = task.run(block.__enter__)
+            if not number:
+                life.requests.append(_Open(task, ExitStack()))
+                life.begin_call(0)
+            is_last = number == rounds - 1
+            task.run(answered, {} if is_last else {"requestState": f"state {number}"})
+            task.run(block.__exit__, None, None, None)
+        life.settle(0)
+        first, second, third = traced.ended[:-1]
+        task_id = context_of(traced.one("INTERNAL", "task dig")).span_id
+        assert linked(first) == set()
+        assert linked(second) == {context_of(first).span_id, task_id}
+        assert linked(third) == {context_of(second).span_id, task_id}
+        traced.check()
 
 
 def test_a_stranger_to_any_request_begins_a_trace() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -12,10 +12,12 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
-from asgi_client import Client
-from asgi_world import World, open_world
+from asgi_client import BATCHING, DONE, META, Client, request
+from asgi_world import World, listening, open_world
 from emceepee_trio.config import Config, Server
 from emceepee_trio.model.states import QuestionState
+from emceepee_trio.telemetry.spans import Spans
+from emceepee_trio.tracing import TracedRequest
 from fake_backends import Journal, raw, until
 from traced import Traced, context_of, linked, parent_of, said, traceparent, tracing
 
@@ -50,12 +52,14 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(folder: Path, *flags: str, **server: Any) -> AsyncGenerator[Scene]:
+async def scene(
+    folder: Path, *flags: str, can: Mapping[str, Any] | None = None, **server: Any
+) -> AsyncGenerator[Scene]:
     journal = Journal(folder / "journal")
     entry = Server("raw", **{**raw(*flags, *journal.flags), **server})
     with tracing() as traced:
         async with open_world(Config(servers=(entry,)), GUARD, traced.spans) as world:
-            client = await world.joined()
+            client = await world.joined(**(can or {}))
             yield Scene(world, client, journal, traced)
         traced.check()
 
@@ -268,6 +272,56 @@ async def test_a_server_that_traces_says_what_its_question_is_part_of(tmp_path: 
         assert f"{context_of(asked).trace_id:032x}" == TRACE
 
 
+async def test_a_client_that_is_asked_itself_hears_of_which_trace_that_is(tmp_path: Path) -> None:
+    can: dict[str, Any] = {"elicitation": {}, "roots": {}}
+    async with scene(tmp_path, can=can) as it:
+        roots = await listening(it.client)
+        asked = await roots.message()
+        assert asked["method"] == "roots/list"
+        await it.client.reply(asked, {"roots": []})
+        asking = it.ask("string_id_question", THEIRS)
+        question = await asking.message()
+        await it.client.reply(question, {"action": "decline"})
+        await asking.answer()
+        (put,) = it.traced.named("CLIENT", "elicitation/create")
+        asked = it.traced.one("SERVER", "elicitation/create")
+        assert parent_of(put) == context_of(asked).span_id
+        assert f"{context_of(put).trace_id:032x}" == TRACE
+        assert question["params"]["_meta"]["traceparent"] == traceparent(put)
+        about = said(put)
+        assert about.pop("jsonrpc.request.id") == question["id"]
+        assert about.pop("emceepee.question.id") == said(asked)["emceepee.question.id"]
+        assert len(about.pop("mcp.session.id")) < len(it.client.session or "")
+        assert about == {
+            "mcp.method.name": "elicitation/create",
+            "mcp.protocol.version": it.client.version,
+            "network.transport": "tcp",
+            "network.protocol.name": "http",
+        }
+        of_its_own = it.traced.one("CLIENT", "roots/list")
+        assert parent_of(of_its_own) is None
+        points = it.traced.measured("mcp.client.operation.duration")
+        assert "elicitation/create" in [dict(p.attributes or {})["mcp.method.name"] for p in points]
+
+
+async def test_a_client_that_comes_again_with_an_answer_is_linked_to_what_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as it:
+        asked: Any = {"server": "raw", "tool": "string_id_question", "args": {}}
+        call: Any = {"name": "execute_tool", "arguments": asked}
+        can: dict[str, Any] = {f"{META}clientCapabilities": {"elicitation": {}}}
+        said = (await it.client.modern("tools/call", meta=can | THEIRS, **call).answer())["result"]
+        answers = {key: {"action": "decline"} for key in said["inputRequests"]}
+        more = {"requestState": said["requestState"], "inputResponses": answers}
+        retry = it.client.modern("tools/call", meta=can | THEIRS, **call, **more)
+        assert "result" in await retry.answer()
+        first, again = it.traced.named("SERVER", CALL)
+        task = it.traced.one("INTERNAL", "task string_id_question")
+        assert linked(again) == {context_of(first).span_id, context_of(task).span_id}
+        assert {f"{context_of(each).trace_id:032x}" for each in (first, again)} == {TRACE}
+
+
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 async def test_to_connect_is_a_trace_of_its_own(
     tmp_path: Path, era: Literal["handshake", "modern"]
@@ -295,6 +349,21 @@ async def test_notifications_are_seen_in_either_direction(tmp_path: Path) -> Non
         assert reached["params"]["_meta"]["traceparent"] == traceparent(ours)
         (theirs,) = it.traced.named("SERVER", "notifications/initialized")
         assert "emceepee.server" not in said(theirs)
+
+
+async def test_a_bug_in_who_traces_costs_nobody_what_came_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Spans):
+        def heard(self, notice: TracedRequest) -> None:
+            raise RuntimeError("a bug")
+
+    async with open_world(tracing=Broken.of(None, None)) as world:
+        client = await world.joined(BATCHING)
+        said = await client.post([DONE, request(7, "ping"), DONE]).complete()
+        (pong,) = said.messages
+        assert (pong["id"], pong["result"]) == (7, {})
+    assert {record.message for record in caplog.records} == {"trace_crashed"}
 
 
 async def test_progress_is_seen_in_the_span_of_its_request(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from mcp_types import (
 from ...session.questions.question import Kind, Question
 from ...session.questions.relay import CannotBeAsked, takes
 from ...session.session import Session
+from ...tracing import TracedRequest, Tracing
 from ...views import DEFAULT, ONE_SERVER
 from ...waits.bell import Bell
 from ...waits.slot import Slot
@@ -77,6 +78,11 @@ class Backchannel:
     session: Session
     channel: Channel
     view: str = DEFAULT
+    transport: str = "tcp"
+    """For who traces."""
+    tracing: Tracing | None = None
+    version: str = attrs.field(default="", init=False)
+    """Of the protocol, likewise."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     is_ready: bool = attrs.field(default=False, init=False)
     """It has said that it is initialized."""
@@ -166,6 +172,17 @@ class Backchannel:
 
     async def _request(self, params: Mapping[str, Any] | None, sent: _Sent) -> dict[str, Any]:
         request_id = secrets.token_urlsafe(16)
+        if self.tracing is None:
+            return await self._answer(request_id, params, sent)
+        asked = TracedRequest(
+            sent.method, params or {}, request_id, self.version, self.transport, self.session.id
+        )
+        with self.tracing.relaying(asked, sent.of) as traced:
+            return await self._answer(request_id, traced.params, sent)
+
+    async def _answer(
+        self, request_id: str, params: Mapping[str, Any] | None, sent: _Sent
+    ) -> dict[str, Any]:
         self._waiting[request_id] = sent
         whole: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": sent.method}
         if params is not None:

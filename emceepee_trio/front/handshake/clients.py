@@ -36,7 +36,7 @@ class HttpSession:
         journal = self.session.shared.journal
         self.streams = Streams(self.session.id, on_kept=sweeper.look, journal=journal)
         sweeper.keepers = (*sweeper.keepers, self.streams)
-        self.backchannel = Backchannel(self.session, self)
+        self.backchannel = Backchannel(self.session, self, tracing=self.session.shared.tracing)
 
     def reaches(self) -> bool:
         return self.streams.standalone.has_reader

@@ -77,6 +77,8 @@ class Stream:
     """Its only reader is gone, and no other can come."""
     moved: range = attrs.field(default=range(0), init=False)
     """Numbers of what went on in another stream."""
+    lost: range = attrs.field(default=range(0), init=False)
+    """Numbers that count as evicted: the last that did, and those before it without a gap."""
     _generation: int = attrs.field(default=0, init=False)
     _live: bool = attrs.field(default=False, init=False)
     news: Bell = attrs.field(factory=Bell, init=False)
@@ -166,9 +168,27 @@ class Stream:
         """
         oldest = self.entries[0].number if self.entries else self.last + 1
         gone = range(cursor + 1, min(self.taken, oldest - 1) + 1)
-        elsewhere = min(gone.stop, self.moved.stop) - max(gone.start, self.moved.start)
+        known = _common(gone, self.moved) + _common(gone, self.lost)
+        known -= _common(gone, self.moved, self.lost)
         self.taken = max(cursor, oldest - 1)
-        return len(gone) - max(0, elsewhere)
+        self._lose(range(cursor + 1, oldest))
+        return len(gone) - known
+
+    def lose(self, number: int) -> None:
+        """It is evicted, and was not read."""
+        self._lose(range(number, number + 1))
+
+    def _lose(self, numbers: range) -> None:
+        if not numbers:
+            return
+        is_further = not self.lost or self.lost.stop < numbers.start
+        first = numbers.start if is_further else min(self.lost.start, numbers.start)
+        self.lost = range(first, numbers.stop)
+
+
+def _common(*ranges: range) -> int:
+    """How many numbers are in all of them."""
+    return max(0, min(each.stop for each in ranges) - max(each.start for each in ranges))
 
 
 def _number(entry: StreamEntry) -> int:

@@ -189,6 +189,7 @@ class Streams:
         if entry.delivery is not None:
             entry.delivery.give_back()
         if entry.number > stream.taken:
+            stream.lose(entry.number)
             self._lost(1)
         if stream.is_finished and not stream.entries:
             self.discard(stream)

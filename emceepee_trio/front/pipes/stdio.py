@@ -173,7 +173,9 @@ async def _serve(
         nursery.start_soon(_write, from_server, owed, nursery.cancel_scope, pipes)
         channel = _Channel(outgoing.clone())
         nursery.start_soon(channel.run)
-        front.backchannel = Backchannel(session, channel, face.view)
+        front.backchannel = Backchannel(
+            session, channel, face.view, front.transport, session.shared.tracing
+        )
         async with trio.open_nursery() as calls:
             answering = Answering(front, beside, calls)
             reading = Reading(front, owed, answering, to_server, beside, measure)

@@ -197,6 +197,23 @@ async def test_an_evicted_id_still_names_its_stream() -> None:
     assert streams.evicted == 2  # "b" once, not twice
 
 
+async def test_who_comes_again_with_the_same_stale_id_has_lost_no_more_than_before() -> None:
+    streams = Streams("s", keep=2)
+    old = streams.standalone.event_id(1)
+    fill(streams, streams.standalone, *"abcd")
+    await streams.wait_for_room()
+    for _ in range(3):
+        reader = streams.resume(old)
+        assert await read(reader, 2) == ["c", "d"]
+        assert streams.evicted == 2
+    reader.close()
+    fill(streams, streams.standalone, "e")
+    await streams.wait_for_room()  # by which "c" goes, which was read
+    for _ in range(3):
+        assert await read(streams.resume(old), 2) == ["d", "e"]
+        assert streams.evicted == 3
+
+
 async def test_the_bound_counts_bytes_too_but_the_newest_message_stays() -> None:
     streams = Streams("s", keep_bytes=10)
     fill(streams, streams.standalone, "x" * 8, "y" * 100)

@@ -98,8 +98,8 @@ FRONT = (
     mutant(
         "a message that was read counts as lost when it is evicted",
         "front/handshake/streams.py",
-        "        if entry.number > stream.taken:\n            self._lost(1)\n",
-        "        self._lost(1)\n",
+        "        if entry.number > stream.taken:\n            stream.lose(entry.number)\n",
+        "        if True:\n            stream.lose(entry.number)\n",
         "front/handshake/test_streams.py",
     ),
     mutant(
