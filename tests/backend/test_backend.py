@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from emceepee_trio.model.events import ServerDisconnected as Lost
 from emceepee_trio.model.states import BackendState
 from fake_backends import raw, until
 from recording import Running, running
+from stalls import steps_measured
 
 GUARD = 60
 LATER = {"restart": Retry(base_delay_ms=3_600_000, max_delay_ms=3_600_000, jitter=0)}
@@ -223,3 +225,32 @@ async def test_a_cancelled_caller_takes_nothing_with_it(tmp_path: Path) -> None:
             (tmp_path / "go").touch()
             await it.backend.connection()
     assert len(it.host.all(ProcessStarted)) == 1
+
+
+ANSWERS = """\
+import json, sys
+
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"jsonrpc": "2.0", "id": request.get("id")}
+    if request["method"] == "initialize":
+        info = {"name": "many", "version": "1"}
+        version = request["params"]["protocolVersion"]
+        answer["result"] = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
+    elif request["method"] == "tools/call":
+        answer["result"] = {"content": ["it"]}
+        answer = [{"jsonrpc": "2.0", "id": n, "result": {}} for n in range(30_000)] + [answer]
+    else:
+        continue
+    print(json.dumps(answer), flush=True)
+"""
+
+
+async def test_nobody_waits_while_very_many_answers_come_at_once() -> None:
+    entry = {"command": sys.executable, "args": ["-c", ANSWERS], "era": "handshake"}
+    with trio.fail_after(GUARD):
+        async with running(entry) as it:
+            await it.backend.connection()
+            with steps_measured() as longest:
+                assert (await it.call("any"))["content"] == ["it"]
+    assert longest() < 0.02

@@ -241,7 +241,9 @@ class Process:
         said = await in_slices(parse(line, self._measure))
         if said.why_not is not None:
             self._on_noise(text(line[:TEXT_LINE]))
-        for message in map(SessionMessage, said.messages):
+        for n, message in enumerate(map(SessionMessage, said.messages), 1):
+            if n % BREATH == 0:
+                await trio.lowlevel.checkpoint()
             # Who waits for more has handled all that was in front of it.
             if self._parsed.statistics().tasks_waiting_receive and self.settles(message):
                 continue

@@ -26,7 +26,7 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from ...model.json.intake import Measure
+from ...model.json.intake import Measure, Steps
 from ...waits.slices import in_slices
 from ..connections.messages import Said, note, parse
 from .event_stream import EventStream, ServerSentEvent, TooLong
@@ -59,6 +59,8 @@ _HEAD, _HEADERS = "http11.receive_response_headers.complete", 3
 """Where httpcore tells what it has read, and the place of the headers in it."""
 MANY = 100
 """Headers, for others to run before they are looked at again."""
+MANY_SAID = 1000
+"""Messages of one text that are gone through in one step."""
 
 
 @attrs.define(eq=False)
@@ -118,21 +120,33 @@ class Post:
         headers = {"content-type": "text/event-stream"}
         return httpx2.Response(200, headers=headers, content=self.event(), request=request)
 
-    def answer(self, said: Said, *, is_all: bool) -> JSONRPCResponse | JSONRPCError | None:
+    def answer(
+        self, said: Said, *, is_all: bool
+    ) -> Steps[JSONRPCResponse | JSONRPCError | None]:
         """The answer to this request, or an error if no other will come; takes it from *said*.
 
         *is_all*: there is nothing else in the response.
         """
-        answers = [m for m in said.messages if isinstance(m, JSONRPCResponse | JSONRPCError)]
-        said.messages[:] = [m for m in said.messages if m not in answers]
-        for answer in answers:
+        found: JSONRPCResponse | JSONRPCError | None = None
+        others: list[JSONRPCMessage] = []
+        for n, message in enumerate(said.messages, 1):
+            if n % MANY_SAID == 0:
+                yield
+            if not isinstance(message, JSONRPCResponse | JSONRPCError):
+                others.append(message)
             # An error of no id is of a request whose id could not be read.
-            if answer.id is None or coerce_request_id(answer.id) == self.id:
-                answer.id = self.id
-                return answer
-        if said.why_not is not None and not said.messages and not answers:
+            elif found is None and (
+                message.id is None or coerce_request_id(message.id) == self.id
+            ):
+                found = message
+        is_answers = len(others) < len(said.messages)
+        said.messages[:] = others
+        if found is not None:
+            found.id = self.id
+            return found
+        if said.why_not is not None and not others and not is_answers:
             why, code = f"the server's message {said.why_not}", INTERNAL_ERROR
-        elif is_all or answers:
+        elif is_all or is_answers:
             why = "the server sent something that is no answer to this request"
             code = INVALID_REQUEST
         else:
@@ -268,7 +282,7 @@ class Body(httpx2.AsyncByteStream):
         answer = request_id = None
         if self._post is not None and self._post.id is not None:
             request_id = self._post.id
-            answer = self._post.answer(said, is_all=is_all)
+            answer = await in_slices(self._post.answer(said, is_all=is_all))
         for message in said.messages:
             await self._say(message, request_id)
         if answer is not None:

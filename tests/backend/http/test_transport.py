@@ -51,6 +51,26 @@ async def test_nobody_waits_while_a_long_request_is_written(path: str, tmp_path:
     assert longest() < 0.05
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_nobody_waits_while_the_answer_is_looked_for_among_very_many(kind: str) -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call":
+            return False
+        said: Any = {"jsonrpc": "2.0", "id": request.message["id"], "result": {"content": ["it"]}}
+        others = [{"jsonrpc": "2.0", "id": n, "result": {}} for n in range(5000)]
+        text = json.dumps([*others, said]).encode()
+        is_stream = kind.endswith("stream")
+        await reply.whole(200, b"data: %b\n\n" % text if is_stream else text, kind)
+        return True
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(spoil=spoil)) as server:
+            async with running({"url": server.url}) as it:
+                with steps_measured() as longest:
+                    assert (await it.call("any"))["content"] == ["it"]
+    assert longest() < 0.05
+
+
 # -- headers -------------------------------------------------------------------------------------
 
 
