@@ -120,9 +120,7 @@ class Post:
         headers = {"content-type": "text/event-stream"}
         return httpx2.Response(200, headers=headers, content=self.event(), request=request)
 
-    def answer(
-        self, said: Said, *, is_all: bool
-    ) -> Steps[JSONRPCResponse | JSONRPCError | None]:
+    def answer(self, said: Said, *, is_all: bool) -> Steps[JSONRPCResponse | JSONRPCError | None]:
         """The answer to this request, or an error if no other will come; takes it from *said*.
 
         *is_all*: there is nothing else in the response.
@@ -135,9 +133,7 @@ class Post:
             if not isinstance(message, JSONRPCResponse | JSONRPCError):
                 others.append(message)
             # An error of no id is of a request whose id could not be read.
-            elif found is None and (
-                message.id is None or coerce_request_id(message.id) == self.id
-            ):
+            elif found is None and (message.id is None or coerce_request_id(message.id) == self.id):
                 found = message
         is_answers = len(others) < len(said.messages)
         said.messages[:] = others

@@ -21,7 +21,8 @@ Kind: TypeAlias = Literal["tools", "resources", "templates", "prompts", "servers
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 MAX_TEXT = 4000
-"""Characters of one text of an entry that are looked at."""
+MAX_NAME = 1000
+"""Characters of one text of an entry that are looked at, and of a name."""
 MAX_PARAMETERS = 64
 """Parameters of an entry that are looked at."""
 MAX_TERMS = 128
@@ -101,16 +102,17 @@ class Index:
     def add(self, number: int, entry: Entry) -> bool:
         """Whether there was room for it; if not, it is known by its name only."""
         found = _weights(entry) if self.size < MAX_POSTINGS else {}
-        name = entry.name[:MAX_TEXT]
+        name = entry.name[:MAX_NAME]
+        bare = squeezed(name)
         self.entries[number] = Indexed(
             entry.kind,
             entry.server,
             name,
-            squeezed(name),
+            bare,
             frozenset(stem(each) for word in parts(name) for each in word if each not in EMPTY),
             tuple(found),
         )
-        self.by_name.setdefault(squeezed(name), {})[number] = None
+        self.by_name.setdefault(bare, {})[number] = None
         self.by_server.setdefault(entry.server, {})[number] = None
         words = self.entries[number].words
         for term in words:
@@ -154,9 +156,9 @@ def _weights(entry: Entry) -> dict[str, int]:
 
 
 def _fields(entry: Entry) -> Iterator[tuple[_Field, list[str]]]:
-    yield _NAME, terms_of_name(entry.name[:MAX_TEXT])
-    yield _SERVER, terms_of_name(entry.server[:MAX_TEXT])
-    yield _TITLE, terms_of_name(entry.title[:MAX_TEXT])
+    yield _NAME, terms_of_name(entry.name[:MAX_NAME])
+    yield _SERVER, terms_of_name(entry.server[:MAX_NAME])
+    yield _TITLE, terms_of_name(entry.title[:MAX_NAME])
     parameters = entry.parameters[:MAX_PARAMETERS]
     yield _PARAMETERS, terms_of_name(_text(name for name, _ in parameters))
     yield _DESCRIPTION, terms(entry.description[:MAX_TEXT])

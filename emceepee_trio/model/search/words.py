@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import regex
@@ -18,6 +18,9 @@ import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore] 
 
 LONGEST = 40
 """Characters of a word; what is longer is no word, and its beginning stands for it."""
+
+MOST_APART = 3
+"""Characters for each of a text that are looked at: there is one that stands for eighteen."""
 
 _RUN = regex.compile(
     r"(?P<dense>[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー]+)"
@@ -28,6 +31,8 @@ _RUN = regex.compile(
 )
 """A dense one has no gaps between words; of all others, ``HTTPServer2`` has three."""
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+_MARKS = regex.compile(r"(\p{M}{30})\p{M}++")
+"""More of them than a letter has in any script. What brings them into order is quadratic."""
 
 _ENDINGS: Mapping[str, str] = {
     "LATIN": "english",
@@ -71,20 +76,19 @@ def folded(text: str) -> str:
     """Without accents, each sign as what it stands for; case is left."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    bare = "".join(
-        each
-        for at, each in enumerate(apart)
-        if unicodedata.category(each) != "Mn" or not _is_latin(apart, at)
-    )
-    return unicodedata.normalize("NFKC", bare)
+    bare, letter = list[str](), ""
+    apart = unicodedata.normalize("NFKD", _MARKS.sub(r"\1", text))
+    for each in islice(apart, MOST_APART * len(text)):
+        if not unicodedata.combining(each):
+            letter = each
+        if unicodedata.category(each) != "Mn" or not _is_latin(letter):
+            bare.append(each)
+    return unicodedata.normalize("NFKC", "".join(bare))
 
 
-def _is_latin(text: str, at: int) -> bool:
-    """Whether the letter that a mark is on could do without; in other scripts marks are vowels."""
-    while at and unicodedata.combining(text[at]):
-        at -= 1
-    return "\u0041" <= text[at] <= "\u024f" or "\u0370" <= text[at] <= "\u03ff"
+def _is_latin(letter: str) -> bool:
+    """Whether it could do without a mark; in other scripts marks are vowels."""
+    return "\u0041" <= letter <= "\u024f" or "\u0370" <= letter <= "\u03ff"
 
 
 def parts(text: str) -> Iterator[list[str]]:

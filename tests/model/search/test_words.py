@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee_trio.model.search.words import LONGEST, squeezed, terms, terms_of_name
+from emceepee_trio.model.search.words import LONGEST, folded, squeezed, terms, terms_of_name
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,14 @@ def test_a_name_is_squeezed_to_its_letters(name: str) -> None:
 def test_any_text_has_terms_of_bounded_length(text: str) -> None:
     for term in terms(text) + terms_of_name(text):
         assert 0 < len(term) <= 2 * LONGEST + 20
+
+
+@pytest.mark.parametrize("marks", ["\u0301", "\u0316\u0301", "\u0301" * 2000 + "\u0316"])
+def test_very_many_accents_on_one_letter_take_no_time(marks: str) -> None:
+    began = time.thread_time()
+    assert terms(f"cafe{marks * (4000 // len(marks))} au lait")[:2] == ["cafe", "au"]
+    assert time.thread_time() - began < 0.01
+
+
+def test_signs_that_stand_for_many_are_not_all_looked_at() -> None:
+    assert len(folded("\ufdfa" * 1000)) <= 3000
