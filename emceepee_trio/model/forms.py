@@ -14,10 +14,10 @@ from itertools import islice
 from typing import Any
 
 import attrs
-import regex
 
 from .json.intake import Steps
 from .json.weight import beginning, weigh
+from .text.patterns import Explosive, NoPattern, compiled
 
 STEPS = 5000
 """Looks at one value, with one schema or alone. A form that needs more is not looked at."""
@@ -148,8 +148,10 @@ class _Check:
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and len(pattern) <= PATTERN and self._matches > 0:
             try:
-                regex.compile(pattern)
-            except regex.error:
+                compiled(pattern)
+            except Explosive:
+                pass  # whatever it is, it is not matched
+            except NoPattern:
                 raise UnusableForm("pattern") from None
         for key in ("items", "additionalProperties"):
             if key in schema:
@@ -282,8 +284,10 @@ class _Check:
             return
         self._matches -= 1
         try:
-            if regex.search(wanted, value, timeout=MATCHING, concurrent=True) is None:
+            if compiled(wanted).search(value, timeout=MATCHING, concurrent=True) is None:
                 yield f"{_shown(value)} does not match {_shown(wanted)}"
+        except NoPattern:
+            pass
         except TimeoutError:
             self._matches = 0
 
@@ -294,7 +298,7 @@ class _Check:
             quotient = value / wanted
             try:
                 fails = int(quotient) != quotient
-            except OverflowError:
+            except (OverflowError, ValueError):  # a server's default may be no finite number
                 fails = Fraction(value) % Fraction(wanted) != 0
         else:
             fails = bool(value % wanted)

@@ -112,6 +112,18 @@ def test_what_is_no_schema_is_unusable(schema: Mapping[str, Any]) -> None:
         mismatches(schema, {"a": 1})
 
 
+def test_a_default_that_is_no_number_makes_the_form_unusable() -> None:
+    endless = float("inf")
+    schema = {"properties": {"a": {"multipleOf": endless, "default": endless}}}
+    with pytest.raises(UnusableForm):
+        mismatches(schema, filled(schema, {}))
+
+
+def test_a_pattern_that_repeats_too_much_counts_as_fitting() -> None:
+    schema = {"properties": {"a": {"pattern": "^b{100000000}$"}, "c": {"type": "string"}}}
+    assert mismatches(schema, {"a": "b", "c": 5}) == ["c: 5 is not of type 'string'"]
+
+
 keywords = st.sampled_from(
     ["type", "properties", "required", "items", "enum", "anyOf", "pattern", "minimum", "$ref",
      "multipleOf", "default", "additionalProperties", "patternProperties", "$schema", "$id"]

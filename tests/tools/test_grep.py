@@ -58,3 +58,8 @@ def test_a_literal_is_not_looked_for_for_ever(monkeypatch: pytest.MonkeyPatch) -
     found = Grep.of("needle").among(kept_as("x\n" * 1000), 0, 2000, 10_000)
     assert not found.is_complete
     assert found.until == 0
+
+
+def test_flags_that_are_for_texts_alone() -> None:
+    found = Grep.of("(?u)b").among(kept_as("a\nb\n"), 0, 4, 1000)
+    assert found.lines == [(2, "b")]

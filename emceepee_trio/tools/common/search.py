@@ -18,6 +18,7 @@ import regex
 
 from ...backend.connections.turns import Turns
 from ...errors import InvalidArguments
+from ...model.text.patterns import NoPattern, compiled
 from ...session.session import Session
 from ...waits.matching import in_thread
 
@@ -28,26 +29,6 @@ NAME = 500
 """Characters of a name that are searched."""
 
 _PLAIN = re.compile(r"\^?[\w -]*+(?:\.\*)?\$?")
-_TOKEN = re.compile(
-    r"\\[pP]\{\^?[\w=: -]+\}|\\."
-    r"|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+\]"
-    r"|\{\d*,?\d*\}"
-    r"|(?P<stray>\{)|.",
-    re.DOTALL,
-)
-"""What is escaped, a set of characters, a repetition, a brace that is none of these; else one."""
-
-
-def check_braces(name: str, pattern: str) -> None:
-    """One that is no repetition would make `regex` look for what is only like it, without an end.
-
-    Raises:
-        InvalidArguments: the argument *name* has one.
-    """
-    if any(token.lastgroup == "stray" for token in _TOKEN.finditer(pattern)):
-        raise InvalidArguments(
-            f"{name}: not a regular expression: a brace that is no repetition; write \\{{"
-        )
 
 
 @attrs.frozen
@@ -61,10 +42,9 @@ class Search:
         Raises:
             InvalidArguments: it is no pattern.
         """
-        check_braces(name, pattern)
         try:
-            return cls(regex.compile(pattern))
-        except regex.error as error:
+            return cls(compiled(pattern))
+        except NoPattern as error:
             raise InvalidArguments(f"{name}: not a regular expression: {error}") from None
 
     @property

@@ -10,14 +10,15 @@ import ctypes
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import attrs
 import regex
 
 from ...errors import InvalidArguments
+from ...model.text.patterns import NoPattern, compiled
 from ...session.kept import Kept
-from ..common.search import check_braces
 
 BLOCK = 1024 * 1024
 """Bytes that are searched at once; a line is searched in parts of four of them, if it is longer."""
@@ -56,14 +57,14 @@ class Grep:
     @classmethod
     def of(cls, pattern: str) -> Grep:
         """Raises `InvalidArguments` if it is none."""
-        check_braces("grep", pattern)
         try:
-            in_text = regex.compile(pattern, regex.MULTILINE)
-            in_ascii = (
-                regex.compile(pattern.encode(), regex.MULTILINE) if pattern.isascii() else None
-            )
-        except regex.error as error:
+            in_text = compiled(pattern, regex.MULTILINE)
+        except NoPattern as error:
             raise InvalidArguments(f"grep: not a regular expression: {error}") from None
+        in_ascii = None
+        with suppress(ValueError):  # (?u) is for texts alone
+            if pattern.isascii():
+                in_ascii = regex.compile(pattern.encode(), regex.MULTILINE)
         begins = _LITERAL.match(pattern)
         literal = begins[0] if begins and "|" not in pattern else ""
         is_literal = len(literal) == len(pattern)

@@ -27,7 +27,7 @@ SESSION = cast(Any, Stand())
     "pattern",
     [
         *("", ".*", "^ec.o$", "a|b", "^x", "o$", "[eh]+", "(?i)ECHO", "a{2}", "a{1,}", r"\{"),
-        *("[{]", "[^{}]+", r"[]{]", r"[\]{]", r"h[^{]*b", r"\\?\{", r"[a]{2}"),
+        *("[{]", "[^{}]+", r"[]{]", r"[\]{]", r"h[^{]*b", r"\\?\{", r"[a]{2}", r"\(?x"),
     ],
 )
 async def test_they_are_searched_for(pattern: str) -> None:
@@ -45,6 +45,12 @@ STRAY = [
 @pytest.mark.parametrize("pattern", STRAY)
 def test_what_is_only_alike_is_not_searched_for(pattern: str) -> None:
     with pytest.raises(InvalidArguments, match="tool: not a regular expression: a brace"):
+        Search.of("tool", pattern)
+
+
+@pytest.mark.parametrize("pattern", ["(?x)a # b", r"\\(?ix)a", "(?a)(?u)a", "(", "(?P<"])
+def test_what_is_no_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidArguments, match="tool: not a regular expression: "):
         Search.of("tool", pattern)
 
 
