@@ -14,6 +14,7 @@ import emceepee_trio
 
 NAME = "emceepee_trio"
 SOURCE = Path(__file__).parent.parent / NAME
+PAGE = (SOURCE.parent / "docs" / "architecture.rst").read_text("utf-8")
 
 # Each may import what stands below it; two on one line do not know each other.
 LAYERS = (
@@ -186,10 +187,50 @@ def test_a_room_says_what_is_in_it(doc: str, there: set[str]) -> None:
 
 
 def test_the_map_shows_every_room() -> None:
-    page = (SOURCE.parent / "docs" / "architecture.rst").read_text("utf-8")
-    rooms = page.partition("\nThe rooms\n")[2].partition("\nThe ways of data\n")[0]
+    rooms = PAGE.partition("\nThe rooms\n")[2].partition("\nThe ways of data\n")[0]
     there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert there - {"__init__", "__pycache__"} - set(re.findall(r"\w+", rooms)) == set()
+
+
+WHERE = PAGE.partition("\nWhere would I put …\n")[2].partition("\nWords\n")[0]
+
+
+def named(text: str) -> tuple[list[Path], set[str]]:
+    """Files and folders that it names, as they are found from the package or the root; and names
+    in these."""
+    literals = re.findall(r"``([^`]+)``", text)
+    paths = [each for each in literals if "/" in each or each.endswith(".py")]
+    found = [SOURCE / each for each in paths if not each.startswith(("tests/", "docs/"))]
+    found += [SOURCE.parent / each for each in paths if each.startswith(("tests/", "docs/"))]
+    return found, {re.split(r"\W", each)[0] for each in literals if each not in paths}
+
+
+def test_whoever_asks_where_to_put_something_is_sent_to_what_is_there() -> None:
+    files, _ = named(WHERE)
+    assert len(files) > 20
+    assert [path for path in files if not path.exists()] == []
+
+
+def places() -> Iterator[tuple[str, list[str]]]:
+    _, _, table = WHERE.partition(".. list-table::")
+    for row in re.findall(r"   \* - ((?:.+\n)(?:     .+\n)+)", table.partition("\n*")[0]):
+        what, *cells = (cell.strip() for cell in re.split(r"\n     - ", row))
+        yield what, cells
+
+
+@pytest.mark.parametrize(("what", "cells"), [pytest.param(w, c, id=w) for w, c in places()])
+def test_a_new_room_takes_three_files_each_of_which_is_found(what: str, cells: list[str]) -> None:
+    assert len(cells) == 3
+    for cell in cells:
+        files, names = named(cell)
+        known = "".join(path.read_text() for path in files if path.is_file())
+        assert files, cell
+        assert {name for name in names if not re.search(rf"\b{name}\b", known)} == set(), cell
+
+
+def test_there_is_a_place_for_each_of_the_five() -> None:
+    rooms = ["a page for people", "another view of the tools", "an OAuth client for servers"]
+    assert [what for what, _ in places()] == [*rooms, "a store", "a listener"]
 
 
 @pytest.mark.parametrize("module", PURE)

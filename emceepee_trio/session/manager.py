@@ -22,9 +22,9 @@ from ..backend.sharing.sharing import Sharing, open_sharing
 from ..config import Config
 from ..errors import EmceepeeError, LimitReached
 from ..journal import Journal, Reader
-from ..logs import facts as log_reader
 from ..model.facts import SessionEnded, SessionOpened
 from ..model.ids import Ids
+from ..telemetry.readers import open_journal
 from ..tracing import Tracing
 from ..waits.firewall import Firewall, begin, begin_lasting
 from ..waits.slot import Slot
@@ -255,6 +255,7 @@ async def open_sessions(
     """
     unshown = Unshown(config.limits)
     async with (
+        open_journal(config, state) as journal,
         open_memory(state) as memory,
         open_folders(state, is_local=is_local) as folders,
         open_reaper() as reaper,
@@ -263,8 +264,6 @@ async def open_sessions(
     ):
         tokens = frozenset(config.http.bearers.values())
         starts = Starts(config.limits.starting or cores())
-        journal = Journal()
-        journal.add(Reader("log", log_reader.tell, log_reader.LINES))
         if tracing is not None:
             journal.add(Reader("traces", tracing.read, tracing.kinds))
         shared = Shared(
