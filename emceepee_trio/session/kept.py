@@ -24,6 +24,8 @@ from pathlib import Path
 
 import attrs
 
+from ..model.json.long_text import Text
+
 PIECE = 64 * 1024
 """Bytes that are written, or looked through, at once; what has no more is kept in memory."""
 FOLDER = "results"
@@ -48,13 +50,13 @@ SUFFIXES = {
 }
 
 
-def text_pieces(texts: Sequence[str]) -> Iterator[bytes]:
+def text_pieces(texts: Sequence[Text]) -> Iterator[bytes]:
     for said in texts:
         for start in range(0, len(said), PIECE):
             yield said[start : start + PIECE].encode("utf-8", "surrogatepass")
 
 
-def decoded_pieces(data: str) -> Iterator[bytes]:
+def decoded_pieces(data: Text) -> Iterator[bytes]:
     """Of base64; raises `ValueError` where it is none."""
     for start in range(0, len(data), PIECE):
         yield binascii.a2b_base64(data[start : start + PIECE], strict_mode=True)

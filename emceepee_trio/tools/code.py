@@ -29,6 +29,7 @@ from ..config.bounds import (
 from ..config.server import A_NAME
 from ..errors import ExecutionFailed, InvalidArguments, TimedOut, ToolError
 from ..model.json.fields import Bounds, Doc, MaxLength, frozen
+from ..model.json.long_text import LongText
 from ..model.wire import dumps
 from ..session.calls.call import Call, Result, Task
 from ..session.kept import text_pieces
@@ -179,7 +180,7 @@ class _Running:
     async def _keep(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """Where all of it is, unless it was too long to cross, or there is no place for it."""
         whole = value.get("whole")
-        if not isinstance(whole, str):
+        if not isinstance(whole, str | LongText):
             return {"hint": "return less, or a part of it"}
         kind = TEXT if value.get("is_text") else JSON
         results = self._request.session.results

@@ -168,6 +168,7 @@ class _Sending:
                     params,
                     on_progress=lambda said: calls.progressed(call, said),
                     tool=tool,
+                    leaves_long=True,
                 )
                 result = await with_pages(self.request.session, client, call.server, ask)
                 result = await to_its_end(client, result)

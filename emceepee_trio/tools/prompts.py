@@ -16,7 +16,7 @@ from .common.asking import ask
 from .common.registry import READS, Request, tool
 from .common.response import Reply, json_reply
 from .resources import OfServers, gathered_of
-from .results.shown import shown_json
+from .results.shown import shown_json, whole
 
 
 @tool("Prompts of one server or of all.", OfServers, READS, waits=True)
@@ -37,10 +37,10 @@ async def get_prompt(request: Request, asked: GetPrompt) -> Reply:
     backend = request.session.backend(asked.server)
     check_prompt_shown(backend, asked.name)
     params = {"name": asked.name, "arguments": asked.arguments}
-    result = await ask(request, backend, "prompts/get", params)
+    result = await ask(request, backend, "prompts/get", params, leaves_long=True)
     if (preview := await shown_json(request, asked.server, result)) is not None:
         return Reply({**preview, "isError": False}, of=asked.server)
-    return attrs.evolve(json_reply(result), of=asked.server)
+    return attrs.evolve(json_reply(await whole(result)), of=asked.server)
 
 
 def check_prompt_shown(backend: Backend, prompt: str) -> None:

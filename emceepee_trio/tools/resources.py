@@ -88,13 +88,14 @@ async def read_resource(request: Request, asked: Resource) -> Reply:
     else:
         backend = request.session.backend(asked.server)
         check_shown(backend, asked.uri)
-        result = await ask(request, backend, "resources/read", {"uri": asked.uri})
+        params = {"uri": asked.uri}
+        result = await ask(request, backend, "resources/read", params, leaves_long=True)
     contents = result.get("contents")
     blocks = [
         {"type": "resource", "resource": item}
         for item in (contents if isinstance(contents, list) else [])
     ]
-    reply: dict[str, Any] = {"content": blocks, "isError": False}
+    reply = type(result)(content=blocks, isError=False)
     if "_meta" in result:
         reply["_meta"] = result["_meta"]
     return Reply(await shown(request, asked.server, reply), of=asked.server)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-LONG = 1024 * 1024
-"""Bytes of a line that is not copied as it is complete: that would hold up everybody else."""
+LONG = 64 * 1024
+"""Bytes of a line that is not copied as it is complete: it would be there twice."""
 
 
 @attrs.define(eq=False)

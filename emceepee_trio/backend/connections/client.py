@@ -137,6 +137,7 @@ class Client:
         capabilities: Params | None = None,
         is_there: Callable[[], bool] = lambda: True,
         on_stream: OnStream | None = None,
+        leaves_long: bool = False,
     ) -> dict[str, Any]:
         """Send, wait, and answer the backend's questions on the way.
 
@@ -144,8 +145,8 @@ class Client:
         travel as headers too. With *capabilities* a modern backend is asked in the name of a client
         that has those: what it asks for comes back as the result, as long as the client *is there*,
         and what *params* say of input and of logging is the client's own. *on_stream* hears of the
-        stream that the answer comes in, if it does. Cancelling this sends the backend a
-        cancellation.
+        stream that the answer comes in, if it does. Who *leaves long* texts in it where they are
+        may get a `Partly`. Cancelling this sends the backend a cancellation.
 
         Raises:
             MCPError: the backend's error, as it came, or that the connection is gone.
@@ -157,6 +158,7 @@ class Client:
             tool=tool,
             capabilities=capabilities,
             on_stream=on_stream,
+            leaves_long=leaves_long,
         )
         result = await exchange(params)
         again, pause, rounds = dict(params or {}), PAUSES[0], 0
@@ -212,6 +214,7 @@ class Client:
         tool: Params | None,
         capabilities: Params | None,
         on_stream: OnStream | None,
+        leaves_long: bool,
         request_id: int | None = None,
     ) -> dict[str, Any]:
         if request_id is None:
@@ -226,7 +229,9 @@ class Client:
         post = Post(request_id, on_stream=on_stream)
         try:
             with as_post(post), self.witness.asking(request_id):
-                result = await self.dispatcher.send_raw_request(method, body or None, options)
+                result = await self.dispatcher.send_raw_request(
+                    method, body or None, options, leaves_long=leaves_long
+                )
         except trio.Cancelled:
             gone = {"requestId": request_id, "reason": "no longer wanted"}
             self.notify("notifications/cancelled", gone)
@@ -245,7 +250,7 @@ class Client:
             if self.on_answer is not None:
                 self.on_answer()
             # The dispatcher holds the last message until the next one comes, however long it is.
-            mine = dict(result)
+            mine = result.copy()
             result.clear()
             return mine
         finally:

@@ -17,19 +17,21 @@ from mcp_types import (
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 from pydantic_core import PydanticSerializationError
 
 from ...model.json.intake import Measure, Outline, Steps, Unfit, outlines, read
+from ...model.json.long_text import LongText, Partly, unfolded
 from ...model.json.spelling import is_long, spell
 from ...model.text.brief import brief
 from ...model.wire import dumps
 
 ITEMS = 50
 """Of a list of messages that are looked at in one step."""
-LONG = 1024 * 1024
-"""Bytes of a text that is not copied: that would hold up everybody else, and have it twice."""
+LONG = 64 * 1024
+"""Bytes of a text that is not copied: it would be there twice."""
 REFUSED = "emceepee/refused"
 """The method of what stands for a question that is not taken; its message says why."""
 
@@ -44,26 +46,46 @@ class Said:
 
 
 def parse(text: bytes | bytearray, measure: Measure) -> Steps[Said]:
-    """The messages of a text: one, or a list of them."""
+    """The messages of a text: one, or a list of them.
+
+    Answers may have long texts in them; such a result is a `Partly`.
+    """
     if len(text) <= LONG or text[:1].isspace():
         text = bytes(text).strip()
     if text[:1] not in b"{[\xef" or not text:  # most noise, and much cheaper than asking the parser
         return Said([], "is not JSON" if text else None)
+    long: list[LongText] = []
     try:
-        value = yield from read(text, measure, _decoder.decode)
+        value = yield from read(text, measure, _decoder.decode, long)
     except Unfit as unfit:
         known = yield from outlines(text)
         why = f"the server's message {unfit}"
         return Said([it for each in known if (it := _in_place_of(each, why)) is not None], why)
+    if long:
+        value = yield from _with_strings(value)
     items = value if isinstance(value, list) else [value]
     messages: list[JSONRPCMessage] = []
     for n, item in enumerate(items, 1):
         if (message := _message(item)) is not None:
+            if long and isinstance(message, JSONRPCResponse):
+                message.result = Partly(message.result)
             messages.append(message)
         if n % ITEMS == 0:
             yield
     is_understood = 0 < len(messages) == len(items)
     return Said(messages, None if is_understood else "is not a JSON-RPC 2.0 message")
+
+
+def _with_strings(value: Any) -> Steps[Any]:
+    """The same, with long texts in nothing but in what has been answered."""
+    if isinstance(value, list):
+        for n, item in enumerate(value):
+            value[n] = yield from _with_strings(item)
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("result"), dict):
+        return (yield from unfolded(value))
+    result = value.pop("result")
+    return {**(yield from unfolded(value)), "result": result}
 
 
 _decoder = json.JSONDecoder(parse_constant=lambda name: None)

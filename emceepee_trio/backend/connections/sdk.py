@@ -2,7 +2,7 @@
 
 All of it is here, each with its reason, so that an upgrade is a look at one page.
 ``tests/test_foundations.py`` asserts each, since most would break in silence: a bound that no
-longer holds says nothing. Of ours it knows how to wait, and nothing else.
+longer holds says nothing. Of ours it knows how to wait, what long texts are, and nothing else.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from ...model.json.long_text import Partly, unfolded
+from ...waits.slices import in_slices
 from ...waits.slot import Slot
 
 # Habits, which have no name:
@@ -106,7 +108,9 @@ class Dispatcher(JSONRPCDispatcher[Any]):
         opts: CallOptions | None = None,
         *,
         _related_request_id: object = None,
+        leaves_long: bool = False,
     ) -> dict[str, Any]:
+        """*leaves_long*: what is answered may have long texts in it."""
         options = opts or {}
         if self._closed:
             raise _closed()
@@ -126,6 +130,9 @@ class Dispatcher(JSONRPCDispatcher[Any]):
             self._pending.pop(number, None)
         if isinstance(outcome, ErrorData):
             raise MCPError(code=outcome.code, message=outcome.message, data=outcome.data)
+        is_whole = outcome.get("resultType", "complete") == "complete"
+        if type(outcome) is Partly and not (leaves_long and is_whole):
+            return dict[str, Any](await in_slices(unfolded(outcome)))
         return outcome
 
     def settle(self, answer: JSONRPCResponse | JSONRPCError) -> None:

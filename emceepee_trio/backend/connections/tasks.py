@@ -69,7 +69,7 @@ async def call_as_task(
             if task.get("status") == "cancelled":
                 said = f"the server has cancelled its task: {task.get('statusMessage')}"
                 raise MCPError(code=INTERNAL_ERROR, message=said)
-            return await client.request("tasks/result", named)
+            return await client.request("tasks/result", named, leaves_long=True)
         except trio.Cancelled:
             with trio.move_on_after(FAREWELL, shield=True), suppress(MCPError, ToolError):
                 await client.request("tasks/cancel", named)

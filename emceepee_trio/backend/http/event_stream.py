@@ -26,7 +26,7 @@ class TooLong(Exception):
 @attrs.frozen
 class ServerSentEvent:
     kind: str = "message"
-    data: bytes = b""
+    data: bytes | bytearray = b""
     head: bytes = b""
     """The lines that say where to go on after it, and when: its id, its retry."""
 
@@ -40,7 +40,7 @@ class EventStream:
     _after_cr: bool = attrs.field(default=False, init=False)
     """The last chunk ended there: a line feed that comes now is part of the same end."""
     _kind: str = attrs.field(default="", init=False)
-    _data: list[bytes] = attrs.field(factory=list, init=False)
+    _data: list[bytearray] = attrs.field(factory=list, init=False)
     _head: bytes = attrs.field(default=b"", init=False)
     _size: int = attrs.field(default=0, init=False)
 
@@ -57,8 +57,7 @@ class EventStream:
         *ends, beginning = _LINE_END.split(chunk)
         for n, end in enumerate(ends, 1):
             self._line += end
-            line = bytes(self._line)
-            self._line.clear()
+            line, self._line = self._line, bytearray()
             if not line:
                 if (event := self._take_event()) is not None:
                     yield event
@@ -74,18 +73,28 @@ class EventStream:
             raise TooLong
 
     def _take_event(self) -> ServerSentEvent | None:
-        event = ServerSentEvent(self._kind or "message", b"\n".join(self._data), self._head)
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        event = ServerSentEvent(self._kind or "message", data, self._head)
         is_one = bool(self._data or self._head)
         self._kind, self._data, self._head, self._size = "", [], b"", 0
         return event if is_one else None
 
-    def _take_line(self, line: bytes) -> None:
+    def _take_line(self, line: bytearray) -> None:
+        if line.startswith(b"data:"):
+            self._check_size(len(line))
+            self._size += len(line)
+            del line[: 6 if line.startswith(b"data: ") else 5]  # it may be too long for a copy
+            self._data.append(line)
+        else:
+            self._take_other(bytes(line))
+
+    def _take_other(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             self._check_size(len(line))
             self._size += len(line)
-            self._data.append(value)
+            self._data.append(bytearray())
         elif name == b"event":
             self._kind = value[:100].decode(errors="replace")
         elif name == b"id" and _ID.fullmatch(value):

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
+from .long_text import LongText, Text, pieces_of_string
+
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
@@ -49,14 +51,8 @@ _MEMBER = re.compile(
     rb"(?:(-?\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?)(?=\s{0,100}[,}])"
     rb'|("[^"\\\x00-\x1f]{0,200}")|)'
 )
-_PIECE = re.compile(
-    rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}"
-    rb"(?:\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?=.{6})(?!\\u[dD][c-fC-F])))*+",
-    re.DOTALL,
-)
-"""Of the inside of a string, whole characters."""
-_PAIR = 12
-"""Bytes of a character in two escapes."""
+_NAMES = re.compile(rb"[ \t\r\n]*+:")
+"""What makes a string before it the name of a member."""
 _LONGEST_MEMBER = 1024
 """Bytes, and more than such a match can have."""
 
@@ -180,8 +176,14 @@ class Gauge:
         return highest
 
 
-def read(text: bytes | bytearray, measure: Measure, loads: Callable[[str], Any]) -> Steps[Any]:
-    """What *text* says; *loads* parses it.
+def read(
+    text: bytes | bytearray,
+    measure: Measure,
+    loads: Callable[[str], Any],
+    long: list[LongText] | None = None,
+) -> Steps[Any]:
+    """What *text* says; *loads* parses it. Strings in it that are long are added to *long*, and
+    stay where they are.
 
     Raises:
         Unfit: it is not JSON, or too much of it.
@@ -191,7 +193,7 @@ def read(text: bytes | bytearray, measure: Measure, loads: Callable[[str], Any])
     try:
         if _is_harmless(text, measure):
             return loads(text.decode())
-        return (yield from _read_in_parts(text, measure, loads))
+        return (yield from _read_in_parts(text, measure, loads, long))
     except Unfit:
         raise
     except UnicodeDecodeError:
@@ -234,7 +236,10 @@ long string. No peer knows them."""
 
 
 def _read_in_parts(
-    text: bytes | bytearray, measure: Measure, loads: Callable[[str], Any]
+    text: bytes | bytearray,
+    measure: Measure,
+    loads: Callable[[str], Any],
+    found: list[LongText] | None,
 ) -> Steps[Any]:
     gauge, seen = Gauge(), list[tuple[int, Cut | None, tuple[int, int] | None]]()
     # Nothing is made of what is too much: to free it would take long, too.
@@ -249,7 +254,12 @@ def _read_in_parts(
     for start, cut, long in seen:
         if long is not None:
             first, last = long
-            name = yield from spine.keep(text, first, last)
+            yield
+            if found is None or _NAMES.match(text, last + 1):
+                name = yield from spine.keep(text, first, last)
+            else:
+                found.append((yield from LongText.found(text, first, last, SLICE)))
+                name = spine.stands_for(found[-1])
             part, begin = part + text[begin:first] + name, last
         if cut is not None and start + SLICE < len(text):
             yield
@@ -268,22 +278,18 @@ class _Spine:
     _loads: Callable[[str], Any]
     _values: list[Any] = attrs.field(factory=list, init=False)
     _brackets: bytes = attrs.field(default=b"", init=False)
-    _long: dict[str, str] = attrs.field(factory=dict, init=False)
+    _long: dict[str, Text] = attrs.field(factory=dict, init=False)
     """Strings of the next part, by what stands for them there."""
 
     def keep(self, text: bytes | bytearray, first: int, last: int) -> Steps[bytes]:
         """Parse the inside of a long string; what stands for it."""
         said = ""  # grows in its place: with a list of its pieces it would be there twice
-        while first < last:
+        for _, piece in pieces_of_string(text, first, last, SLICE, self._loads):
+            said += piece
             yield
-            end = min(first + SLICE + _PAIR, last)
-            if end < last:
-                # Neither in an escape nor between those of a pair, nor in a character.
-                end = max(m.end() if (m := _PIECE.match(text, first, end)) else 0, first + 1)
-                while first + 1 < end and text[end] & 0xC0 == 0x80:
-                    end -= 1
-            said += self._loads(f'"{text[first:end].decode()}"')
-            first = end
+        return self.stands_for(said)
+
+    def stands_for(self, said: Text) -> bytes:
         name = f"{_LONG}{len(self._long)}"
         self._long[name] = said
         return name.encode()
@@ -329,7 +335,7 @@ class _Spine:
                 parsed = first
 
 
-def _put_back(value: Any, long: Mapping[str, str]) -> Any:
+def _put_back(value: Any, long: Mapping[str, Text]) -> Any:
     """Long strings for what stands for them, which is on the way to the first leaf: before them in
     their part there is no comma."""
     if type(value) is str:

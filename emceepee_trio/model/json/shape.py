@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from .intake import Gauge, Unfit
+from .long_text import LongText
 from .weight import cut
 
 KEYS = 12
@@ -26,7 +27,7 @@ _KEY = 40
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (dict, "object"),
     (list, "array"),
-    (str, "string"),
+    ((str, LongText), "string"),
     (bool, "boolean"),
     ((int, float), "number"),
 )

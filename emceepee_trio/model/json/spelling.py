@@ -12,6 +12,7 @@ from typing import Any
 
 from ..wire import dumps
 from .intake import Steps
+from .long_text import LongText
 from .weight import weigh
 
 VALUES = 2000
@@ -29,6 +30,8 @@ def weight(value: Any) -> int:
         kind = type(inner)
         if kind is str:
             found += len(inner)
+        elif kind is LongText:
+            found += CHARACTERS + len(inner)  # never at once
         elif kind is dict:
             values += inner.values()
         elif kind is list:
@@ -101,7 +104,7 @@ def pieces_of(value: Any) -> Iterator[str]:
 
 
 def _spell(value: Any, parts: list[str]) -> Steps[None]:
-    if type(value) is str:
+    if type(value) is str or type(value) is LongText:
         pieces = range(0, len(value), CHARACTERS)
         parts.append('"')
         for start in pieces:

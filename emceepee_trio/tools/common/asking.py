@@ -87,7 +87,12 @@ def as_tool_error(error: MCPError, server: str, what: str) -> ToolError:
 
 
 async def ask(
-    request: Request, backend: Backend, method: str, params: Mapping[str, Any]
+    request: Request,
+    backend: Backend,
+    method: str,
+    params: Mapping[str, Any],
+    *,
+    leaves_long: bool = False,
 ) -> dict[str, Any]:
     """One request to one backend, waiting for its connection if need be.
 
@@ -96,7 +101,9 @@ async def ask(
     """
 
     async def exchange(client: Client) -> dict[str, Any]:
-        return await client.request(method, params, on_progress=request.on_progress)
+        return await client.request(
+            method, params, on_progress=request.on_progress, leaves_long=leaves_long
+        )
 
     return await _within_patience(request, backend, method, exchange)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...config.bounds import MAX_PREVIEW_BYTES
+from ...model.json.long_text import Text
 from ...model.wire import dumps
 
 HEAD = MAX_PREVIEW_BYTES * 5 // 8
 TAIL = MAX_PREVIEW_BYTES - HEAD
 
 
-def ends_of(parts: Sequence[str], *, is_json: bool) -> tuple[str, str]:
+def ends_of(parts: Sequence[Text], *, is_json: bool) -> tuple[str, str]:
     """The beginning and the end of all *parts* together."""
     head, tail, length = "", "", sum(map(len, parts))
     for part in parts:

@@ -18,6 +18,7 @@ import attrs
 from ...backend.connections.turns import Turns
 from ...config.bounds import KIB
 from ...model.json.intake import Measure, Unfit, read
+from ...model.json.long_text import LongText, Text
 from ...model.json.shape import Elements, first_of, shape
 from ...model.json.spelling import pieces_of
 from ...model.json.weight import is_more_than
@@ -70,10 +71,12 @@ def _size(block: Any, room: int) -> int:
         return room + 1 if is_more_than(block, room) else len(dumps(block))
     if len(payload) > room or payload.isascii():
         return len(payload)
+    if isinstance(payload, LongText):
+        return payload.size
     return len(payload.encode("utf-8", "surrogatepass"))
 
 
-def _payload(block: Any) -> str | None:
+def _payload(block: Any) -> Text | None:
     """The one long thing in it, if it is a block as they are."""
     if not isinstance(block, Mapping):
         return None
@@ -83,10 +86,10 @@ def _payload(block: Any) -> str | None:
         said = inner.get("text", inner.get("blob")) if isinstance(inner, Mapping) else None
     else:
         said = block.get(_PAYLOAD.get(kind, "")) if isinstance(kind, str) else None
-    return said if isinstance(said, str) else None
+    return said if isinstance(said, str | LongText) else None
 
 
-def _text_of(block: Any) -> str | None:
+def _text_of(block: Any) -> Text | None:
     """Of what a client shows as text."""
     if isinstance(block, Mapping):
         inner = block.get("resource") if block.get("type") == "resource" else block
@@ -94,7 +97,7 @@ def _text_of(block: Any) -> str | None:
             block.get("type") == "text" or block.get("type") == "resource"
         ):
             said = inner.get("text")
-            return said if isinstance(said, str) else None
+            return said if isinstance(said, str | LongText) else None
     return None
 
 
@@ -145,13 +148,13 @@ class Preview:
         shorter["content"] = [*content, *about_structured]
         return shorter
 
-    async def _texts(self, texts: Sequence[str], block: Any) -> list[dict[str, Any]]:
-        parts = [part for said in texts for part in ("\n", said)][1:]
+    async def _texts(self, texts: Sequence[Text], block: Any) -> list[dict[str, Any]]:
+        parts: list[Text] = [part for said in texts for part in ("\n", said)][1:]
         kind = _type_of(block, TEXT) if len(texts) == 1 else TEXT
         elements = None
         looks = None
         if len(texts) == 1 and (begins := texts[0][:100].lstrip()[:1]) in ("[", "{") and begins:
-            looks = await _looks(texts[0])
+            looks = await _looks(texts[0][:]) if len(texts[0]) <= PARSED else None
             if looks is None and len(texts[0]) > PARSED:
                 elements = Elements()
         pieces = text_pieces(parts)
@@ -162,7 +165,7 @@ class Preview:
             text=True,
         )
         if elements is not None:
-            looks = _guessed(texts[0], elements.count)
+            looks = _guessed(texts[0][: 16 * KIB], elements.count)
         if looks is not None and kind == TEXT:
             kept.type = JSON
         said: dict[str, Any] = {}
@@ -192,7 +195,7 @@ class Preview:
         about: dict[str, Any] = loads(said["text"])
         return {**about, "uri": linked["uri"]}
 
-    async def _blob(self, block: Any, data: str) -> list[dict[str, Any]]:
+    async def _blob(self, block: Any, data: Text) -> list[dict[str, Any]]:
         self._blobs += 1
         kind, is_text = _type_of(block, BINARY), False
         try:
@@ -240,9 +243,7 @@ def link(kept: Kept) -> dict[str, Any]:
 
 
 async def _looks(said: str) -> str | None:
-    """What a text that is not too long looks like, if it is JSON."""
-    if len(said) > PARSED:
-        return None
+    """What a text looks like, if it is JSON."""
     data = said.encode("utf-8", "surrogatepass")
     try:
         async with Turns() as turns:
@@ -256,7 +257,7 @@ def _guessed(said: str, count: int | None) -> str | None:
     if count is None:
         return None
     try:
-        return shape(first_of(said[: 16 * KIB].encode("utf-8", "surrogatepass"), loads), count)
+        return shape(first_of(said.encode("utf-8", "surrogatepass"), loads), count)
     except Unfit:
         return None
 

@@ -13,6 +13,7 @@ from ...backend.connections.turns import Turns
 from ...config import OUR_NAME
 from ...config.bounds import KIB, MAX_PAGE_BYTES
 from ...errors import ToolError
+from ...model.json.long_text import Partly, unfolded
 from ...model.json.weight import is_more_than
 from ...model.native.places import in_result
 from ...model.native.uris import native_uri
@@ -41,13 +42,20 @@ async def shown(request: Request, server: str, result: Result) -> Result:
     blocks = content if isinstance(content, list) else []
     if not isinstance(content, list) and most and is_more_than(content, most):
         blocks = [content]  # whatever that is
-    if not most or not (are_long(blocks, most) or is_more_than(structured, most)):
+    if most and (are_long(blocks, most) or is_more_than(structured, most)):
+        try:
+            result = await Preview(request.session.results, most).of(result, blocks)
+        except OSError as error:
+            _not_kept(request, error)
+    return await whole(result)
+
+
+async def whole(result: Result) -> Result:
+    """The same without long texts, which nobody knows beyond this."""
+    if type(result) is dict:
         return result
-    try:
-        return await Preview(request.session.results, most).of(result, blocks)
-    except OSError as error:
-        _not_kept(request, error)
-        return result
+    async with Turns() as turns:
+        return dict(await turns.through(unfolded(result)))
 
 
 async def native_result(server: str, result: Result) -> Result:
@@ -56,12 +64,12 @@ async def native_result(server: str, result: Result) -> Result:
         return await turns.through(in_result(result, partial(native_uri, server)))
 
 
-async def shown_json(request: Request, server: str, value: Any) -> Result | None:
+async def shown_json(request: Request, server: str, value: Result) -> Result | None:
     """The same of what we would write as JSON; None if it is short."""
     most = inline_bytes(request, server)
     if not most or not is_more_than(value, most):
         return None
-    return await shown(request, server, {"content": [], "structuredContent": value})
+    return await shown(request, server, Partly(content=[], structuredContent=dict(value)))
 
 
 async def answered(tool: Tool, request: Request, arguments: Mapping[str, Any]) -> Reply:

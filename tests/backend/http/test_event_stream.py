@@ -29,7 +29,7 @@ def events(*chunks: bytes, limit: int = 1000) -> list[ServerSentEvent]:
 
 
 def normal(event: ServerSentEvent) -> tuple[str, bytes, bytes]:
-    return event.kind, event.data, event.head
+    return event.kind, bytes(event.data), event.head
 
 
 @given(streams(), st.lists(st.integers(0, 200)))
