@@ -35,6 +35,7 @@ WAYS = {
     "lines": {"content": [text(LINES)], "_meta": {"vendor/trace": "t"}},
     "error": {"content": [text("it failed because\\n" + LINES)], "isError": True},
     "rows": {"content": [text(json.dumps(ROWS))]},
+    "beside": {"content": [text("short")], "_meta": {"vendor/long": LINES}},
     "both": {"content": [text(json.dumps(ROWS))], "structuredContent": {"rows": ROWS}},
     "small": {"content": [text(LINES)], "structuredContent": {"count": 5000}},
     "structured": {"content": [], "structuredContent": {"rows": ROWS}},
@@ -138,6 +139,9 @@ async def test_a_long_answer_is_shown_as_a_preview(connect_as_either: Open) -> N
         assert preview(answer)["head"].startswith("it failed because\n")
         # And what is short is what it was.
         assert (await emceepee.execute("a", "short")).text == "z" * BOUND
+        beside = (await emceepee.execute("a", "beside")).result
+        assert beside["content"] == [{"type": "text", "text": "short"}]
+        assert beside["_meta"]["vendor/long"] == LINES
         assert preview(await emceepee.execute("a", "longer"))["bytes"] == BOUND + 1
         # A task has one result, however often it is asked for.
         task = await emceepee.start_task("a", "lines")
@@ -349,13 +353,19 @@ async def test_a_daemon_on_loopback_names_the_file_as_well(tmp_path: Path) -> No
         await trio.to_thread.run_sync(look, RemoteDaemon.find(served.url, tmp_path))
 
 
-@pytest.mark.parametrize("settings", [{"results": {"inline_bytes": 0}}, {}])
+@pytest.mark.parametrize(
+    "settings", [{"results": {"inline_bytes": 0}}, {"results": {"inline_bytes": 1_000_000}}, {}]
+)
 async def test_it_is_off_where_that_is_said(connect: Open, settings: dict[str, Any]) -> None:
     server = SERVER if settings else SERVER | {"results": {"inline_bytes": 0}}
     async with connect({"a": server}, **settings) as emceepee:
         assert (await emceepee.execute("a", "lines")).text == LINES
         answer = await emceepee.execute("a", "both")
         assert len(answer.result["structuredContent"]["rows"]) == 1204
+        prompt = await emceepee.says("get_prompt", server="a", name="p")
+        assert prompt["messages"][0]["content"]["text"] == LINES
+        read = await emceepee.call("read_resource", server="a", uri="x://y")
+        assert read.content[0]["resource"]["text"] == LINES
 
 
 async def test_a_pattern_that_explodes_ends(connect: Open) -> None:

@@ -44,7 +44,7 @@ def _part(value: Any, room: list[int]) -> Any:
     """So much of *value* as has room; what is left out would come behind it."""
     room[0] -= 1
     match value:
-        case str():
+        case str() | LongText():
             text = value[: max(room[0], 0)]
             room[0] -= len(text)
             return text

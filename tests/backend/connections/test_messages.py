@@ -18,6 +18,7 @@ from mcp_types import (
 
 from emceepee_trio.backend.connections.messages import REFUSED, Said, dump, parse
 from emceepee_trio.model.json.intake import Measure, finished
+from emceepee_trio.model.json.long_text import LongText, Partly, unfolded
 from mistakes import nested, spelled
 
 MEASURE = Measure(1 << 24, 10_000)
@@ -110,6 +111,37 @@ def test_what_is_no_message_is_none(text: str) -> None:
     found = said(text.encode())
     assert found.messages == []
     assert found.why_not is not None
+
+
+LONG = "\\u00e4" * 20_000
+
+
+@pytest.mark.parametrize("batch", ["%s", '[%s, {"id": 2, "result": {}}]'])
+def test_long_texts_are_left_in_what_is_answered_and_nowhere_else(batch: str) -> None:
+    result = f'{{"content": [{{"text": "{LONG}"}}], "_meta": {{"{LONG}": ["{LONG}"]}}}}'
+    answer, *_ = said(
+        (batch % f'{{"jsonrpc": "2.0", "id": 1, "result": {result}}}').encode()
+    ).messages
+    assert isinstance(answer, JSONRPCResponse)
+    assert type(answer.result) is Partly
+    assert isinstance(answer.result["content"][0]["text"], LongText)
+    assert finished(unfolded(answer.result)) == json.loads(result)
+
+    for rest in (
+        f'"id": 1, "method": "{LONG}", "params": {{"x": ["{LONG}"]}}',
+        f'"method": "m", "params": {{"x": "{LONG}"}}',
+        f'"id": 1, "error": {{"code": 1, "message": "{LONG}", "data": "{LONG}"}}',
+        f'"id": "{LONG}", "result": {{}}',
+    ):
+        (message,) = said(f'{{"jsonrpc": "2.0", {rest}}}'.encode()).messages
+        assert message.model_dump(exclude_unset=True) == {
+            "jsonrpc": "2.0",
+            **json.loads(f"{{{rest}}}"),
+        }
+    # What is no answer to anybody is told of with its beginning.
+    (wrong,) = said(f'{{"jsonrpc": "1.0", "id": 1, "result": {result}}}'.encode()).messages
+    assert isinstance(wrong, JSONRPCError)
+    assert "ä" * 50 in wrong.error.message
 
 
 def test_silence_is_no_mistake() -> None:

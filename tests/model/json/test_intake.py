@@ -23,6 +23,10 @@ from emceepee_trio.model.json.intake import (
     outlines,
     read,
 )
+from emceepee_trio.model.json.long_text import LongText, unfolded
+from emceepee_trio.model.json.spelling import pieces_of, spell
+from emceepee_trio.model.json.weight import is_more_than
+from emceepee_trio.model.wire import dumps
 
 MIB = 1024 * 1024
 MEASURE = Measure(16 * MIB, 1_000_000)
@@ -150,6 +154,39 @@ def test_no_string_is_parsed_at_once_that_is_long(inside: str) -> None:
     except Unfit:
         assert inside in (r"\x", r"\u12g4")
     assert max(lengths) < 2.1 * intake.SLICE
+
+
+@pytest.mark.parametrize("size", [14, 20, 50])
+@given(strings=st.lists(STRINGS, min_size=4, max_size=4), part=st.slices(40))
+def test_long_strings_can_be_left_where_they_are(
+    size: int, strings: list[str], part: slice
+) -> None:
+    a, b, c, d = strings
+    text = f'[{a}, {{"x": [{b}], {c} : {{"y":{d}}}}}]'.encode()
+    whole, found = json.loads(text), list[LongText]()
+    first, last, _ = part.indices(40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intake, "SLICE", size)
+        value = finished(read(text, MEASURE, json.loads, found))
+        said = [finished(each.said()) for each in found]
+        for left, right in zip(found, said, strict=True):
+            assert (len(left), left[:], left[first:last]) == (len(right), right, right[first:last])
+            assert left.size == len(right.encode("utf-8", "surrogatepass"))
+            assert left[-first:] == right[-first:]
+            assert is_more_than([left], 30) is is_more_than([right], 30)
+            assert finished(spell([left])) == dumps([right])
+        assert {*said} >= {
+            json.loads(each) for each in (a, b, d) if len(each.encode()) > 3 * size + 30
+        }
+        assert said_of("".join(pieces_of(value)).encode("utf-8", "surrogatepass")) == whole
+        assert finished(unfolded(value)) == whole
+
+
+def test_what_is_no_json_is_none_where_it_is_left_either() -> None:
+    for inside in (b"\\x", b"\xff", b"\\u12", b"\n"):
+        text = b'["%b%b%b"]' % (b"x" * 40_000, inside, b"y" * 40_000)
+        with pytest.raises(Unfit):
+            finished(read(text, MEASURE, json.loads, []))
 
 
 def said_of(text: bytes) -> object:

@@ -1,0 +1,98 @@
+"""What a long answer costs while it is taken and kept: the message, once."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tracemalloc
+
+import pytest
+import trio
+
+from emceepee_client import Open
+from emceepee_trio.backend.http.event_stream import EventStream
+
+pytestmark = pytest.mark.once
+
+KIB, MIB = 1024, 1024 * 1024
+GROWING = 9 / 8
+"""What grows has room for this many times what is in it; nothing is there of that."""
+BESIDE = 512 * KIB
+"""Bytes: all else that is allocated meanwhile, by us and by the tests."""
+
+SERVER = """\
+import json, sys
+
+def text(said):
+    return {"type": "text", "text": said}
+
+MIB = 1024 * 1024
+LINE = "2026-01-01T00:00:00Z worker 7: a line of a log\\\\n"
+ROWS = [{"id": n, "name": f"row {n}"} for n in range(100_000)]
+WAYS = {
+    "short": {"content": [text("x" * 40_000)]},
+    "lines": {"content": [text(LINE * (8 * MIB // len(LINE)))]},
+    "an emoji in Latin": {"content": [text("🦑" + "all else is Latin. " * (8 * MIB // 19))]},
+    "JSON": {"content": [text(json.dumps(ROWS))]},
+    "image": {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA" * 2 * MIB}]},
+}
+
+for line in sys.stdin:
+    request = json.loads(line)
+    method, params = request.get("method"), request.get("params", {})
+    if method == "initialize":
+        said = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "a", "version": "1"}}
+        said["capabilities"] = {"tools": {}}
+    elif method == "tools/list":
+        said = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in WAYS]}
+    elif method == "tools/call":
+        said = WAYS[params["name"]]
+    elif "id" not in request:
+        continue
+    said = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": said}, ensure_ascii=False)
+    sys.stdout.buffer.write(said.encode() + b"\\n")
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize("kind", ["lines", "an emoji in Latin", "JSON", "image"])
+async def test_a_long_answer_is_there_once_and_then_no_more(connect: Open, kind: str) -> None:
+    server = {"command": sys.executable, "args": ["-c", SERVER]}
+    async with connect({"a": server}, results={"bytes": 64 * MIB}) as emceepee:
+        await emceepee.execute("a", "short")
+        gc.collect()
+        tracemalloc.start()
+        try:
+            answer = await emceepee.execute("a", kind)
+            left, highest = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        said = json.loads(answer.content[0]["text"])
+        assert said["bytes"] > 3 * MIB
+        message = said["bytes"]
+        if kind == "image":
+            message = message * 4 // 3
+        elif kind == "JSON":
+            message = len(json.dumps(await trio.Path(said["file"]).read_text()))
+        elif kind == "lines":
+            message += said["lines"]
+        assert highest < GROWING * message + BESIDE
+        assert left < BESIDE
+
+
+def test_an_event_is_not_copied_when_it_is_complete() -> None:
+    stream, chunk = EventStream(16 * MIB), b"x" * 64 * KIB
+    tracemalloc.start()
+    try:
+        for _ in stream.feed(b"data: "):
+            pass
+        for _ in range(128):
+            assert list(stream.feed(chunk)) == []
+        (event,) = stream.feed(b"\n\n")
+        _, highest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert event is not None
+    assert len(event.data) == 8 * MIB
+    assert highest < GROWING * 8 * MIB + BESIDE
