@@ -56,7 +56,7 @@ PEERS = (
     mutant(
         "everybody waits until all of a long message is parsed",
         "model/json/intake.py",
-        "        return (yield from _read_in_parts(text, measure, loads))\n",
+        "        return (yield from _read_in_parts(text, measure, loads, long))\n",
         "        return loads(text.decode())\n",
         "races/test_fuzz_growth.py::test_whatever_grows_in_what_a_server_behind_a_url_says",
     ),

@@ -6,6 +6,34 @@ from . import mutant
 
 RESULTS = (
     mutant(
+        "what is shown whole is shown with long texts that nobody can read",
+        "tools/results/shown.py",
+        "    return await whole(result)\n",
+        "    return result\n",
+        "tools/test_results.py::test_it_is_off_where_that_is_said",
+    ),
+    mutant(
+        "a long answer is in memory as bytes and as a string",
+        "tools/execution.py",
+        "                    leaves_long=True,\n",
+        "",
+        "tools/test_memory.py",
+    ),
+    mutant(
+        "a long name of a member is left in its message",
+        "model/json/intake.py",
+        "            if found is None or _NAMES.match(text, last + 1):\n",
+        "            if found is None:\n",
+        "model/json/test_intake.py::test_long_strings_can_be_left_where_they_are",
+    ),
+    mutant(
+        "what is left of a question is put to nobody who can read it",
+        "backend/connections/messages.py",
+        "        return (yield from unfolded(value))\n",
+        "        return value\n",
+        "backend/connections/test_messages.py",
+    ),
+    mutant(
         "a preview of an error is none",
         "tools/results/preview.py",
         '        shorter["content"] = [*content, *about_structured]\n',
