@@ -6,19 +6,23 @@ import gc
 import json
 import sys
 import tracemalloc
+from pathlib import Path
+from typing import Any
 
 import pytest
-import trio
 
-from emceepee_client import Open
 from emceepee_trio.backend.http.event_stream import EventStream
+from emceepee_trio.config import Config, Server
+from emceepee_trio.session.manager import open_sessions
+from emceepee_trio.tools import TOOLBOX
+from emceepee_trio.tools.common.registry import Request
 
 pytestmark = pytest.mark.once
 
 KIB, MIB = 1024, 1024 * 1024
 GROWING = 9 / 8
 """What grows has room for this many times what is in it; nothing is there of that."""
-BESIDE = 512 * KIB
+BESIDE = 256 * KIB
 """Bytes: all else that is allocated meanwhile, by us and by the tests."""
 
 SERVER = """\
@@ -57,26 +61,33 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("kind", ["lines", "an emoji in Latin", "JSON", "image"])
-async def test_a_long_answer_is_there_once_and_then_no_more(connect: Open, kind: str) -> None:
-    server = {"command": sys.executable, "args": ["-c", SERVER]}
-    async with connect({"a": server}, results={"bytes": 64 * MIB}) as emceepee:
-        await emceepee.execute("a", "short")
+async def test_a_long_answer_is_there_once_and_then_no_more(tmp_path: Path, kind: str) -> None:
+    server = Server("a", command=sys.executable, args=("-c", SERVER))
+    async with open_sessions(Config(servers=(server,)), tmp_path) as manager:
+        session = await manager.ensure("one", "p")
+
+        async def call(tool: str) -> Any:
+            asked = {"server": "a", "tool": tool}
+            reply = await TOOLBOX.get("execute_tool").call(Request(session, manager), asked)
+            return json.loads(reply.result["content"][0]["text"])
+
+        await call("short")
         gc.collect()
         tracemalloc.start()
         try:
-            answer = await emceepee.execute("a", kind)
+            said = await call(kind)
             left, highest = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        said = json.loads(answer.content[0]["text"])
-        assert said["bytes"] > 3 * MIB
-        message = said["bytes"]
+        kept = session.results.get(said["result"])
+        message = kept.size
         if kind == "image":
             message = message * 4 // 3
         elif kind == "JSON":
-            message = len(json.dumps(await trio.Path(said["file"]).read_text()))
+            message = len(json.dumps(kept.read(0, kept.size).decode()))
         elif kind == "lines":
-            message += said["lines"]
+            message += kept.lines
+        assert message > 3 * MIB
         assert highest < GROWING * message + BESIDE
         assert left < BESIDE
 

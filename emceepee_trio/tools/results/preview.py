@@ -40,6 +40,8 @@ BLOBS = 8
 """Blobs of one answer that are kept each by itself; the others are kept together, as JSON."""
 PARSED = 256 * KIB
 """Characters of a text that is parsed to say what it looks like; of a longer one, its beginning."""
+COUNTED = 8 * KIB
+"""Bytes of one in which what it holds is counted at once: their pieces take many times that."""
 
 _CUT = re.compile(
     r"(?:(?:…|\.\.\.)\W{0,3}(?:and )?\d[\d,. ]*(?:more|others?|additional|omitted)\b[^\n]{0,60}"
@@ -264,7 +266,8 @@ def _guessed(said: str, count: int | None) -> str | None:
 
 def _counted(pieces: Iterable[bytes], elements: Elements) -> Iterable[bytes]:
     for piece in pieces:
-        elements.feed(piece)
+        for start in range(0, len(piece), COUNTED):
+            elements.feed(piece[start : start + COUNTED])
         yield piece
 
 
