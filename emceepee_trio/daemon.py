@@ -90,6 +90,8 @@ class Rereading:
     _read_at: float = attrs.field(default=0.0, init=False)
     _problems: list[str] = attrs.field(factory=list, init=False)
     """Of the last time."""
+    is_in_part: bool = attrs.field(default=False, init=False)
+    """A bug has kept the last time from being all or nothing."""
     go_by: Callable[[Settings], None] | None = attrs.field(default=None, init=False)
     """What is done with those that are read again; None unless a daemon runs that is to go on."""
     told: Callable[[], object] = attrs.field(default=lambda: None, init=False)
@@ -109,7 +111,7 @@ class Rereading:
         """All of it or nothing: with any mistake, which is told, we stay as we are."""
         if self.go_by is None:
             return ["the daemon is about to stop, and reads nothing any more"]
-        self._problems = []
+        self._problems, self.is_in_part, settings = [], False, None
         fields = {"problem": "internal error"}
         wall = Firewall("reload_failed", expected=(ConfigError, BadToken), fields=fields)
         try:
@@ -124,7 +126,7 @@ class Rereading:
         for problem in self._problems:
             logs.write("error", "reload_failed", problem=problem)
         if wall.log_id is not None:
-            self._problems = [internal(wall.log_id)]
+            self._problems, self.is_in_part = [internal(wall.log_id)], settings is not None
         self.told()
         return self._problems
 
@@ -133,6 +135,7 @@ class Rereading:
             "path": None if self._path is None else str(self._path.absolute()),
             "read_at": timestamp(self._read_at),
             "problems": self._problems,
+            "is_in_part": self.is_in_part,
         }
 
 

@@ -34,9 +34,12 @@ def run(options: argparse.Namespace) -> int:
         if not options.follow:
             await asked.settled(options.server)
         while True:
-            for entry in answer(await asked.call("get_logs", wanted))["logs"]:
+            found = answer(await asked.call("get_logs", wanted))["logs"]
+            for entry in found:
                 say(_line(entry))
             if not options.follow:
+                if not found:
+                    shell.tell_where_servers_are(options, "nothing was logged by servers of")
                 return
             await asked.pause()
 

@@ -93,7 +93,8 @@ def _table(url: str, status: dict[str, Any]) -> str:
     about = f"pid {status['pid']}, since {status['started_at']}"
     lines = [f"emceepee {status['version']} at {url}: {state}, {about}"]
     if (slow := status.get("slow_steps")) and slow["count"]:
-        lines.append(f"all had to wait {slow['count']} times, up to {slow['longest_ms']} ms")
+        often = "once" if slow["count"] == 1 else f"{slow['count']} times"
+        lines.append(f"all had to wait {often}, up to {slow['longest_ms']} ms")
     lines.append("")
     if not sessions:
         lines.append("no sessions")

@@ -10,6 +10,11 @@ from ..errors import Denied, InvalidArguments
 from .page.common.pages import Changed, Done, Pages
 from .page.common.requests import visit, wants_json
 
+UNCHANGED = "so nothing has changed"
+IN_PART = (
+    "but what came before the bug may be gone by; start the daemon anew to have all or nothing"
+)
+
 
 class Reread(Protocol):
     """What can be read again."""
@@ -18,7 +23,12 @@ class Reread(Protocol):
     """Is called when it was, by whomever."""
 
     def again(self) -> Sequence[str]:
-        """What is wrong, each problem in a line; then nothing has changed."""
+        """What is wrong, each problem in a line; then nothing has changed, but see below."""
+        ...
+
+    @property
+    def is_in_part(self) -> bool:
+        """A bug of ours was met when it was read last, so some of it may be gone by."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -42,7 +52,8 @@ def add_to(pages: Pages, reading: Reread | None) -> None:
             return pages.go("/servers#configuration")  # which tells all of them
         if problems:
             more = f" (and {len(problems) - 1} more)" * (len(problems) > 1)
-            said = f"the configuration is not read, nothing has changed: {problems[0]}{more}"
-            raise InvalidArguments(said, {"problems": problems})
+            outcome = IN_PART if reading.is_in_part else UNCHANGED
+            said = f"the configuration is not read, {outcome}: {problems[0]}{more}"
+            raise InvalidArguments(said, {"problems": problems, "outcome": outcome})
         count = len(pages.manager.config.servers)
         return Done("/servers", f"The configuration is read: {count} server{'s' * (count != 1)}.")

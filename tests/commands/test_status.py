@@ -22,6 +22,7 @@ DAEMON = {
             {"slow_steps": {"count": 3, "longest_ms": 120}},
             ["all had to wait 3 times, up to 120 ms"],
         ),
+        ({"slow_steps": {"count": 1, "longest_ms": 24}}, ["all had to wait once, up to 24 ms"]),
     ],
 )
 def test_it_tells_if_all_had_to_wait_for_one(slow: dict[str, object], lines: list[str]) -> None:

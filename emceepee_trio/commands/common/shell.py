@@ -238,12 +238,14 @@ async def tools_of(asked: Asked, **which: str) -> tuple[dict[str, list[Any]], li
         cursor = {"cursor": said["cursor"]}
 
 
-def tell_where_servers_are(options: argparse.Namespace) -> None:
-    """For whoever has found none."""
+def tell_where_servers_are(
+    options: argparse.Namespace, what: str = "none is configured in"
+) -> None:
+    """For whoever has found none, or nothing of them."""
     if options.url is None and not options.demo:
         where = options.config or default_path()
         complain(
-            f"emceepee {options.command}: none is configured in {where}; --demo has one to try, "
+            f"emceepee {options.command}: {what} {where}; --demo has one to try, "
             "and --url asks a daemon that runs"
         )
 

@@ -64,9 +64,14 @@ def _goes_by(said: object, url: str, config: Path | None, again: str) -> Iterato
         return  # an older one, somebody's token, or files of another machine
     asked = (config or default_path()).absolute()
     path = Path(said["path"]) if isinstance(said.get("path"), str) else None
+    in_part = said.get("is_in_part")
+    goes_by = "may go by part of it" if in_part else "goes by the former"
+    remedy = (
+        "start it anew, and please report what its log says" if in_part else "correct it, then "
+    )
     for problem in said.get("problems") or ():
-        message = f"it could not read its configuration again, and goes by the former: {problem}"
-        yield Finding(DAEMON, "broken", message, f"correct it, then {again}")
+        message = f"it could not read its configuration again, and {goes_by}: {problem}"
+        yield Finding(DAEMON, "broken", message, remedy if in_part else remedy + again)
     if path is None:
         if config is None and asked.exists():
             message = f"it has read no configuration; {shown(asked)} is there now"

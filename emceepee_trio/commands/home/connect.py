@@ -38,7 +38,10 @@ def run(options: argparse.Namespace) -> int:
     clients = chosen(options, is_installed)
     words = command_line()
     if clients is None:
-        show_table(("client", "file", "now"), _overview(around, words))
+        if not (rows := _overview(around, words)):
+            say(f"none of these is installed here: {', '.join(CLIENTS)}")
+            return 0
+        show_table(("client", "file", "now"), rows)
         complain("emceepee connect: name the clients, or --all that are installed")
         return 2
     if not clients:

@@ -18,6 +18,11 @@ JSON = {"Accept": "application/json", "Content-Type": "application/json"}
 class RefusedByDaemon(Exception):
     """It will not do that; says why, each problem a line."""
 
+    def __init__(self, why: str, outcome: object = None) -> None:
+        super().__init__(why)
+        self.outcome = outcome
+        """What has become of it instead, if the daemon says so."""
+
 
 @attrs.frozen
 class Api:
@@ -67,7 +72,8 @@ class Api:
         details = error.get("details")
         problems = details.get("problems") if isinstance(details, dict) else None
         lines = problems if isinstance(problems, list) and problems else [error["message"]]
-        raise RefusedByDaemon("\n".join(map(str, lines)))
+        outcome = details.get("outcome") if isinstance(details, dict) else None
+        raise RefusedByDaemon("\n".join(map(str, lines)), outcome)
 
 
 def chosen(wanted: str, among: Iterable[Mapping[str, Any]], key: str, what: str) -> dict[str, Any]:

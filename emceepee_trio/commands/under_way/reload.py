@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     except RefusedByDaemon as error:
         for line in str(error).split("\n"):
             complain(f"emceepee reload: {line}")
-        complain("emceepee reload: so nothing has changed")
+        complain(f"emceepee reload: {error.outcome or 'so nothing has changed'}")
     else:
         return 0
     return 1

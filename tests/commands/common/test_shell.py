@@ -97,6 +97,9 @@ def test_logs_are_printed(tmp_path: Path) -> None:
     assert (told.returncode, told.stderr) == (0, "")
     (line,) = told.stdout.splitlines()
     assert line.endswith(" talking stderr info: cannot open the door")
+    told = run("logs", "raw", "--config", config)
+    assert told.stdout == ""
+    assert told.stderr.startswith(f"emceepee logs: nothing was logged by servers of {config}; ")
     told = run("logs", "nobody", "--config", config)
     assert told.stderr == "emceepee logs: no server 'nobody'; there are: raw, talking\n"
 

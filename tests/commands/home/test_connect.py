@@ -155,6 +155,12 @@ def test_without_a_name_it_shows_what_there_is_and_changes_nothing(at_home: AtHo
     assert snapshot(at_home.home) == before
 
 
+def test_without_a_name_and_a_client_it_says_which_there_could_be(at_home: AtHome) -> None:
+    ran = at_home.run("connect")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("none of these is installed here: claude-code, ")
+
+
 def test_where_nobody_can_be_asked_nothing_is_written(at_home: AtHome) -> None:
     ran = at_home.run("connect", "cursor")
     assert ran.status == 1

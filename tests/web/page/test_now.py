@@ -114,9 +114,12 @@ async def test_a_call_waits_until_it_is_the_turn_of_its_program() -> None:
 
 async def test_the_first_page_shows_calls_servers_and_programs() -> None:
     async with open_page(servers=[Server("raw", **raw())]) as world:
-        browser, session = await world.logged_in(), await world.session()
+        browser = await world.logged_in()
+        assert "emceepee connect" in await browser.page("/")
+        session = await world.session()
         await session.backend("raw").connection()
         await world.session("bob/idle", "bob")
+        assert "emceepee connect" not in await browser.page("/")
         old, young = begin(session), begin(session)
         now: Any = await browser.json("/api/now")
         assert [each["call"] for each in now["calls"]] == [old.id, young.id]

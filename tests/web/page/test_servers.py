@@ -30,8 +30,22 @@ async def test_servers_are_listed_with_their_states() -> None:
         assert off["disabled"]
         shown = (await browser.json("/servers/raw"))["sessions"]
         assert [(each["label"], each["status"]) for each in shown] == [("ada/main", "connected")]
-        assert "connected" in await browser.page("/servers/raw")
+        page = await browser.page("/servers/raw")
+        assert "connected" in page
+        (path,) = re.findall(r'<a href="(/sessions/[^"]+)">', page)
+        assert "Timeline" in await browser.page(path)
         assert (await browser.get("/servers/nobody")).status == 404
+
+
+async def test_who_shares_a_program_is_named_once_however_often() -> None:
+    async with open_page(servers=[Server("raw", **raw(), scope="principal")]) as world:
+        sessions = [await world.session(f"ada/{n}") for n in range(4)]
+        for n, session in enumerate(sessions):
+            session.named("cursor" if n == 3 else "codex")
+            await session.backend("raw").connection()
+        browser = await world.logged_in()
+        assert "shared with codex × 3" in await browser.page("/servers/raw")
+        assert re.search(r"shared with (cursor, )?codex × [23]", await browser.page("/"))
 
 
 async def test_a_server_is_added_by_its_command_line_and_removed() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,6 +45,7 @@ class Renderer:
             "size": size,
             "exact": Exact,
             "segment": segment,
+            "counted": counted,
         }
 
     async def render(self, name: str, data: Mapping[str, Any]) -> str:
@@ -86,6 +88,11 @@ def _seen(value: Any) -> Any:
 def segment(name: str) -> str:
     """*name* as one part of a path, whatever is in it: tools may be called ``../other``."""
     return quote(name, safe="")
+
+
+def counted(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each once, with how often it is there; in the order of the first."""
+    return list(Counter(names).items())
 
 
 def pretty(value: Any) -> str:
