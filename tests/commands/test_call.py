@@ -261,6 +261,26 @@ def test_a_running_daemon_is_asked_in_a_session_that_ends(tmp_path: Path) -> Non
     assert journal.entries()[-1] == {"eof": True}
 
 
+def test_who_closes_the_terminal_leaves_nothing_with_the_daemon(tmp_path: Path) -> None:
+    with serve(tmp_path, "--demo") as daemon:
+        how = ("--url", daemon.url, "--state-dir", str(tmp_path))
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            with subprocess.Popen(
+                [*warm.command("emceepee_trio"), "call", "demo", "ask_name", *how],
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as process:
+                try:
+                    assert process.stderr is not None
+                    assert "asks: What is your name?" in process.stderr.readline()
+                    process.send_signal(number)
+                    assert process.wait(GUARD) == 128 + number
+                finally:
+                    process.kill()
+        assert sessions(daemon.url, tmp_path) == []
+
+
 def test_a_slow_call_of_a_daemon_is_waited_for(tmp_path: Path) -> None:
     """Also by a socket, and where the answer comes as a stream with progress in it."""
     with TemporaryDirectory() as short:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -94,10 +97,29 @@ def in_session(
     try:
         daemon = RemoteDaemon.find(options.url, options.state_dir)
         who = f"emceepee {options.command}"
-        with RemoteSession.connected(daemon, who, on_demand=server is not None) as client:
+        on_demand = server is not None
+        with _ends_when_told(), RemoteSession.connected(daemon, who, on_demand=on_demand) as client:
             return _at_once(ask(_Remote(client)))
     except NoAnswer as error:
         raise Unavailable(str(error)) from None
+
+
+@contextmanager
+def _ends_when_told() -> Iterator[None]:
+    """As by Ctrl-C, whoever closes the terminal: the daemon would keep what we leave behind."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [signal.SIGTERM, signal.SIGHUP]
+    usual = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in usual:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in usual:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def check_alone(options: argparse.Namespace) -> None:
