@@ -22,7 +22,7 @@ import attrs
 import trio
 
 from . import logs, systemd
-from .backend.http.auth import AuthFor, by_entry
+from .backend.http.auth import AuthFor
 from .config import Config, ConfigError
 from .errors import EmceepeeError, internal
 from .front.faces.views import FACES
@@ -146,7 +146,7 @@ async def open_daemon(
     is_ready: Callable[[], bool] = lambda: True,
     state: Path | None = None,
     reading: Rereading | None = None,
-    auth_for: AuthFor = by_entry,
+    auth_for: AuthFor | None = None,
 ) -> AsyncGenerator[Daemon]:
     """Sessions, and the app that opens them for whoever calls it, live in this block.
 

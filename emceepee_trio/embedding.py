@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from .backend.http.auth import AuthFor, ServerAuth, by_entry
+from .backend.http.auth import AuthFor, ServerAuth
 from .config import Config
 from .daemon import Settings, open_daemon
 from .web.app import App
@@ -26,7 +26,7 @@ async def open_app(
     *,
     credentials: Mapping[str, str] | None,
     state: Path | None = None,
-    auth_for: AuthFor = by_entry,
+    auth_for: AuthFor | None = None,
 ) -> AsyncGenerator[App]:
     """An ASGI app that answers at ``/mcp``, on trio; its sessions live in this block.
 

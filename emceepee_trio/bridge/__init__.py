@@ -6,6 +6,6 @@ away), `modern` (what is said with each request of that era), `http` (one reques
 streams that answers come on).
 
 Every window of every client starts one, so it is thin: nothing of the SDK, of trio, of the
-configuration or of the daemon is imported here, and what waits is a thread. See "The bridge" in
-docs/decisions.rst.
+configuration or of the daemon is imported here, and what waits is a thread. See "A bridge of
+threads" in docs/decisions.rst.
 """

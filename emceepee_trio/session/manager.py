@@ -16,7 +16,7 @@ from .. import logs
 from ..backend.catalogue.shelf import open_memory
 from ..backend.children.reaper import open_reaper
 from ..backend.children.starts import Starts, cores
-from ..backend.http.auth import AuthFor, by_entry
+from ..backend.http.auth import AuthFor, open_auth
 from ..backend.shared import Shared
 from ..backend.sharing.sharing import Sharing, open_sharing
 from ..config import Config
@@ -245,7 +245,7 @@ async def open_sessions(
     *,
     is_local: bool = False,
     tracing: Tracing | None = None,
-    auth_for: AuthFor = by_entry,
+    auth_for: AuthFor | None = None,
 ) -> AsyncGenerator[SessionManager]:
     """Sessions live in this block. Leaving it ends them and waits until nothing of them runs.
 
@@ -258,6 +258,7 @@ async def open_sessions(
         open_journal(config, state) as journal,
         open_memory(state) as memory,
         open_folders(state, is_local=is_local) as folders,
+        open_auth(auth_for, state) as auth,
         open_reaper() as reaper,
         open_sharing(unshown.keep) as sharing,
         trio.open_nursery() as nursery,
@@ -273,7 +274,7 @@ async def open_sessions(
             starts=starts,
             journal=journal,
             tracing=tracing,
-            auth_for=auth_for,
+            auth_for=auth,
         )
         registry = Registry(config)
         manager = SessionManager(config, registry, nursery, shared, folders, sharing, unshown)

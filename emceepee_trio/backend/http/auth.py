@@ -7,7 +7,9 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from ...config import Server
@@ -36,6 +38,15 @@ AuthFor: TypeAlias = Callable[[Server, str], ServerAuth | None]
 """Asked for each connection of a server for a principal; None where the entry says all."""
 
 
-def by_entry(server: Server, principal: str) -> ServerAuth | None:
-    """The headers of the entry are all that there is."""
-    return None
+@asynccontextmanager
+async def open_auth(given: AuthFor | None, state: Path | None) -> AsyncGenerator[AuthFor]:
+    """Whom connections ask: who is *given* by a program that has us inside.
+
+    Here is where an OAuth client is opened, and asked for servers whose entries want it. What it
+    keeps is in the *state* directory, if there is one.
+    """
+
+    def auth_for(server: Server, principal: str) -> ServerAuth | None:
+        return None if given is None else given(server, principal)
+
+    yield auth_for
