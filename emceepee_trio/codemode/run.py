@@ -65,7 +65,8 @@ WAITS = 1000
 """Calls and sleeps of a script that may be under way at once."""
 
 Done: TypeAlias = dict[str, Any]
-"""``{"value": …}``, or ``{"text": …}`` that may be JSON: the program parses it, so we need not."""
+"""``{"value": …}``, or ``{"text": …}`` that may be JSON: the program parses it, so we need not.
+``warnings`` beside it are logged."""
 
 
 class Raised(Exception):
@@ -195,7 +196,11 @@ class Script:
         if name == "sleep":
             await trio.sleep(_seconds(given.get("seconds")))
             return {"value": None}
-        return await self.do(name, given)
+        done = await self.do(name, given)
+        for warning in done.pop("warnings", ()):
+            if warning not in self.logged:
+                self._log(warning)
+        return done
 
     async def _say(
         self, process: Process, message: JSONRPCRequest | JSONRPCResponse | JSONRPCError

@@ -7,7 +7,7 @@ each, so none of them becomes a task. The script itself does, like any call that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -30,7 +30,8 @@ from ..config.server import A_NAME
 from ..errors import ExecutionFailed, InvalidArguments, TimedOut, ToolError
 from ..model.json.fields import Bounds, Doc, MaxLength, frozen
 from ..model.json.long_text import LongText
-from ..model.wire import dumps
+from ..model.json.problems import Problem
+from ..model.wire import dumps, loads
 from ..session.calls.call import Call, Result, Task
 from ..session.kept import text_pieces
 from .common.registry import CALLS, Request, Tool, tool
@@ -80,6 +81,8 @@ OURS: Mapping[str, Tool] = {
     "read_result": read_result,
 }
 """What does a script's functions, but for those that need no server."""
+_OF_ALL = {name for name in OURS if name == "search" or name.startswith("list_")}
+"""These ask many servers; of those that do not answer, they say so beside the rest."""
 
 
 @frozen
@@ -90,6 +93,10 @@ class CodemodeExecute:
     )
     ttl_ms: int | None = None
     on_timeout: Literal["promote", "end"] = "promote"
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.code.strip():
+            yield Problem("code", "it is empty; write Python whose last line is what you want")
 
 
 @tool(
@@ -236,7 +243,21 @@ class _Calls:
             raise Raised(f"{error.code}: {error.message}") from None
         if reply.result.get("isError"):
             raise Raised(complaint(reply.result))
-        return part(reply.result) if ours is read_result else data(reply.result)
+        if ours is read_result:
+            return part(reply.result)
+        done = data(reply.result)
+        if missed := _missed(name, done):
+            done["warnings"] = missed
+        return done
+
+
+def _missed(name: str, done: Done) -> list[str]:
+    """What a list does not have, which a script may well not look at."""
+    said = done.get("text", "") if name in _OF_ALL else ""
+    if '"errors"' not in said:
+        return []
+    errors = loads(said).get("errors", ())
+    return [f"{name}: without {e['server']}, {e['error']}" for e in errors if "server" in e]
 
 
 def _progress(script: Script) -> dict[str, Any]:

@@ -9,6 +9,20 @@ _CODE = "tools/test_code.py::"
 
 SCRIPTS = (
     mutant(
+        "a server that is missing in a script's list is told to nobody",
+        "codemode/run.py",
+        "                self._log(warning)\n",
+        "                pass\n",
+        "tools/test_scripts.py::test_a_server_that_is_missing_in_a_list_is_told_in_the_log",
+    ),
+    mutant(
+        "waiting counts as a call of a script",
+        "codemode/run.py",
+        '        if name != "sleep":\n',
+        "        if True:\n",
+        "tools/test_scripts.py::test_calls_are_counted_and_bounded",
+    ),
+    mutant(
         "a script that has ended makes another call",
         "session/calls/calls.py",
         "        if within is not None and "
@@ -56,16 +70,16 @@ SCRIPTS = (
     mutant(
         "a refused call of a script does not count",
         "codemode/run.py",
-        "        return await self.do(name, given)\n",
-        "        try:\n            return await self.do(name, given)\n"
+        "        done = await self.do(name, given)\n",
+        "        try:\n            done = await self.do(name, given)\n"
         "        except Raised:\n            self.calls -= 1\n            raise\n",
         f"{_CODE}test_calls_are_bounded_and_policies_asked",
     ),
     mutant(
         "what a script reads of a long result has in it where that is from",
         "tools/code.py",
-        "        return part(reply.result) if ours is read_result else data(reply.result)\n",
-        "        return data(reply.result)\n",
+        "            return part(reply.result)\n",
+        "            return data(reply.result)\n",
         f"{_CODE}test_a_script_gets_prompts_and_reads_what_was_too_long",
     ),
 )
