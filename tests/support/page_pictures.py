@@ -113,7 +113,9 @@ class Work:
             fate = TaskState.FAILED if tool == "push" else TaskState.COMPLETED
             settled = (server, tool, fate, is_task, round(takes * 1000), None)
             self.note(at + takes, facts.CallSettled, name, *settled)
-            self.note(at + takes, facts.Tallied, server, 0, round(400 * takes) + 300)
+            size = round(400 * takes) + 300
+            self.note(at + takes, facts.ResultTold, name, size)
+            self.note(at + takes, facts.Tallied, server, 0, size)
             if is_task:
                 self.note(at + takes + 5, facts.ResultRead, name)
 

@@ -13,7 +13,7 @@ from ..wire import snake, timestamp
 from .rows import Row, Span
 
 SAYS: Mapping[type[Fact], Callable[[Any], str]] = {
-    facts.CallBegun: lambda f: f"asked for, with about {f.args_bytes:,} bytes of arguments",
+    facts.CallBegun: lambda f: f"asked for, with about {_bytes(f.args_bytes)} of arguments",
     facts.CallQueued: lambda f: "waits for other scripts of its session",
     facts.CallSent: lambda f: "sent to its server",
     facts.CallReturned: lambda f: "its server has not run it: waits for a new connection",
@@ -23,11 +23,11 @@ SAYS: Mapping[type[Fact], Callable[[Any], str]] = {
         f"{f.fate.value} after {duration(f.duration_ms / 1000)}"
         + (f", with code {f.code}" if f.code is not None else "")
     ),
-    facts.ResultKept: lambda f: f"its result is kept, about {f.size:,} bytes with its arguments",
-    facts.ResultTold: lambda f: f"about {f.size:,} bytes of its result were answered",
+    facts.ResultKept: lambda f: f"its result is kept, about {_bytes(f.size)} with its arguments",
+    facts.ResultTold: lambda f: f"about {_bytes(f.size)} of its result were answered",
     facts.ResultRead: lambda f: "its result was fetched",
     facts.ResultEvicted: lambda f: "its result is not kept any more",
-    facts.QuestionOpened: lambda f: f"asked, in about {f.size:,} bytes",
+    facts.QuestionOpened: lambda f: f"asked, in about {_bytes(f.size)}",
     facts.QuestionTold: lambda f: "told to the client, as an event",
     facts.QuestionRelayed: lambda f: "put to the client itself",
     facts.QuestionLeft: lambda f: "not put to the client any more; to be answered by tool or here",
@@ -56,6 +56,10 @@ SAYS: Mapping[type[Fact], Callable[[Any], str]] = {
     facts.TimerEnded: lambda f: f"over: {f.status}",
 }
 """What a row has to tell, in words; each kind of fact that is in a row has some."""
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' * (count != 1)}"
 
 
 def duration(seconds: float) -> str:

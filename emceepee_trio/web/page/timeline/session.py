@@ -9,6 +9,7 @@ from quart import Response, request
 
 from ....errors import NotFound
 from ....model.json.intake import Steps
+from ....model.text.redact import label
 from ....model.timeline.records import Record, Records
 from ....model.timeline.replay import Timeline
 from ....model.timeline.rows import PHASES, Row
@@ -112,6 +113,7 @@ def _record(pages: Pages, records: Records, name: str, whose: str | None) -> Rec
 def _session(pages: Pages, record: Record, timeline: Timeline, now: float) -> dict[str, Any]:
     return {
         "name": pages.names.of(record.id),
+        "label": label(record.id),
         "client": timeline.client,
         "principal": record.principal,
         "opened_at": timestamp(record.opened_at),

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from ....model.json.intake import Steps
+from ....model.text.redact import label
 from ....model.timeline.records import Record, Records
 from ....model.timeline.replay import Timeline
 from ....model.timeline.rows import UNDER_WAY
@@ -61,6 +62,7 @@ def _session(pages: Pages, record: Record, timeline: Timeline, now: float) -> di
     last = max((row.ends or now for row in work), default=record.opened_at)
     return {
         "name": pages.names.of(record.id),
+        "label": label(record.id),
         "client": timeline.client,
         "principal": record.principal,
         "opened_at": timestamp(record.opened_at),
