@@ -12,6 +12,7 @@ import enum
 import math
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 import attrs
@@ -64,21 +65,25 @@ class Connection:
     app: App
     end: Callable[[], float]
     """The time on trio's clock after which nothing is written; a drain brings it nearer."""
+    look: Callable[[float], None]
+    """Told of each time at which :meth:`sweep` is wanted."""
     requests: Requests = attrs.field(factory=Requests, init=False)
     phase: Phase = attrs.field(default=Phase.HEAD, init=False)
-    due: float = attrs.field(init=False)
+    due: float = attrs.field(default=math.inf, init=False)
     """When the phase is over, unless something happens first."""
     over: trio.Event = attrs.field(factory=trio.Event, init=False)
     """It is closed."""
     is_deaf: bool = attrs.field(default=False, init=False)
     """The peer says nothing more."""
+    is_late: bool = attrs.field(default=False, init=False)
+    """The peer has had its time."""
     is_last: bool = attrs.field(default=False, init=False)
     """No request is read behind the one under way."""
     _turn: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _writing: trio.CancelScope | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.due = trio.current_time() + PATIENCE[self.phase]
+        self._give_time()
 
     async def run(self) -> None:
         try:
@@ -121,9 +126,22 @@ class Connection:
 
     def enter(self, phase: Phase) -> None:
         if phase is not self.phase:
-            self.phase = phase
-            patience = PATIENCE[phase]
-            self.due = math.inf if patience == math.inf else trio.current_time() + patience
+            self.phase, self.is_late = phase, False
+            self._give_time()
+
+    def _give_time(self) -> None:
+        patience = PATIENCE[self.phase]
+        self.due = math.inf
+        if patience < math.inf:
+            self.due = trio.current_time() + patience
+            self.look(self.due)
+
+    def sweep(self, now: float) -> None:
+        """Have who waits for the peer give up, if it has had its time."""
+        if self.due <= now:
+            self.due, self.is_late = math.inf, True
+            if not self.over.is_set():
+                trio.lowlevel.notify_closing(self.socket)
 
     async def read(self) -> bool:
         """Whether more has come, in time and before the end."""
@@ -133,15 +151,14 @@ class Connection:
         return bool(data)
 
     async def _receive(self) -> bytes:
-        if self.is_deaf or self.over.is_set():
+        if self.is_deaf or self.is_late or self.over.is_set():
             return b""
         data = b""
-        with trio.CancelScope(deadline=self.due) as patience:
-            try:
-                data = await self._recv()
-            except (OSError, trio.ClosedResourceError):
-                pass
-        self.is_deaf = not data and not patience.cancelled_caught
+        try:
+            data = await self._recv()
+        except (OSError, trio.ClosedResourceError):
+            pass
+        self.is_deaf = not data and not self.is_late
         return data
 
     async def _recv(self) -> bytes:
@@ -187,10 +204,9 @@ class Connection:
                         scope.deadline = min(trio.current_time() + SEND_PATIENCE, self.end())
                         piece = data[start : start + PIECE]
                         while piece and not self.over.is_set():
-                            await trio.lowlevel.wait_writable(self.socket)
+                            with suppress(trio.ClosedResourceError):  # or a body is late
+                                await trio.lowlevel.wait_writable(self.socket)
                             piece = piece[self._send(piece) :]
-                except trio.ClosedResourceError:
-                    pass
                 finally:
                     self._writing = None
         if scope.cancelled_caught:

@@ -15,6 +15,7 @@ import attrs
 import trio
 
 from .. import logs
+from ..waits.sweeper import Sweeper
 from .asgi import App
 from .binds import Bound
 from .connection import Connection
@@ -26,6 +27,9 @@ the one that has waited longest for a request; if all are being served, it is to
 
 REFUSING = 1.0
 """Seconds to tell it."""
+LENIENCY = 0.5
+"""Seconds that a peer may be late before that is looked for: so all who are late by then are seen
+at once."""
 
 
 @attrs.define(eq=False)
@@ -50,10 +54,20 @@ class Drain:
     def end(self) -> float:
         return self.scope.deadline
 
+    # Its peers have their time, which costs nothing as long as they keep to it: see Sweeper.
+
+    def next_due(self) -> float:
+        return min((each.due for each in self.connections), default=math.inf) + LENIENCY
+
+    def sweep(self) -> None:
+        now = trio.current_time()
+        for connection in tuple(self.connections):
+            connection.sweep(now)
+
 
 async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
     """Accept until *drain* begins, then give what is open its grace."""
-    at_most = most_connections()
+    at_most, patience = most_connections(), Sweeper((drain,))
 
     async def handle(stream: trio.SocketStream) -> None:
         if drain.started.is_set():
@@ -62,7 +76,7 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
             with trio.move_on_after(REFUSING):
                 await stream.send_all(refusal(503, b"retry-after: 1"))
             return
-        connection = Connection(_plain(stream.socket), app, drain.end)
+        connection = Connection(_plain(stream.socket), app, drain.end, patience.look)
         drain.connections.add(connection)
         try:
             await connection.run()
@@ -71,13 +85,15 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
 
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(b.socket)) for b in sockets]
     with drain.scope:
-        async with trio.open_nursery() as connections:
-            async with trio.open_nursery() as accepting:
-                accepting.start_soon(
-                    partial(trio.serve_listeners, handle, listeners, handler_nursery=connections)
-                )
-                await drain.started.wait()
-                accepting.cancel_scope.cancel("draining")
+        async with trio.open_nursery() as watching:
+            watching.start_soon(patience.run)
+            async with trio.open_nursery() as connections:
+                async with trio.open_nursery() as accepting:
+                    serve = partial(trio.serve_listeners, handler_nursery=connections)
+                    accepting.start_soon(serve, handle, listeners)
+                    await drain.started.wait()
+                    accepting.cancel_scope.cancel("draining")
+            watching.cancel_scope.cancel("nobody is there any more")
     drain.finished.set()
 
 
