@@ -34,7 +34,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import emceepee_trio
 from asgi_client import BATCHING, Client, request
-from asgi_world import World, listening, open_world, speaking
+from asgi_world import World, listening, open_world, speaking, texts
 from echo_app import App
 from emceepee_client import Answer
 from emceepee_trio import logs
@@ -65,11 +65,12 @@ from emceepee_trio.config import (
     load,
 )
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
-from emceepee_trio.front import log_messages, modern
+from emceepee_trio.front import log_messages
 from emceepee_trio.front.asking import interrupted
 from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
+from emceepee_trio.front.modern import exchange, workspaces
 from emceepee_trio.front.pipes import stdio
 from emceepee_trio.front.pipes.answering import Spelled
 from emceepee_trio.logs import frequency, writer
@@ -669,15 +670,15 @@ async def waiters(here: Here) -> None:
         assert str(bounds.MAX_WAITERS) in answer["error"]["message"]
 
 
-@tries("front.modern.MAX_CLIENTS")
+@tries("front.modern.workspaces.MAX_CLIENTS")
 async def clients(here: Here) -> None:
     async with open_world() as world:
         ann = world.client("ann")
-        for n in range(modern.MAX_CLIENTS + 3):
+        for n in range(workspaces.MAX_CLIENTS + 3):
             called = {"io.modelcontextprotocol/clientInfo": {"name": f"client-{n}"}}
             await ann.modern("tools/list", meta=called).complete()
         (by,) = (await ann.modern_call("await_activity", timeout_ms=1))["events"]
-        assert len(by["events"]) == modern.MAX_CLIENTS - 1
+        assert len(by["events"]) == workspaces.MAX_CLIENTS - 1
 
 
 @tries("config.bounds.MAX_SUBSCRIPTIONS")
@@ -798,14 +799,18 @@ async def flooded(here: Here) -> None:
     assert "slow_reader_dropped" in here.log()
 
 
-@tries("front.modern.BACKLOG")
+@tries("front.modern.exchange.BACKLOG")
 async def slow_modern_reader(here: Here) -> None:
-    exchange = modern._Exchange(1)
-    exchange.watching = trio.CancelScope()
-    for n in range(modern.BACKLOG + 5):
-        await exchange.notify("x", {"n": n})
-    assert len(exchange.said) == modern.BACKLOG
-    assert json.loads(exchange.said[0])["params"] == {"n": 5}
+    async with open_world() as world:
+        reading = world.client().modern("test/speak", key="k")
+        speaker = await world.speaker("k")
+        reading.stop_reading()
+        for n in range(exchange.BACKLOG + 5):
+            await speaker.say(str(n))
+        reading.read_on()
+        speaker.answer("done")
+        said = texts((await reading.complete()).messages)
+        assert said == [*map(str, range(5, exchange.BACKLOG + 5)), "done"]
 
 
 @tries("config.bounds.MAX_INTERRUPTED")

@@ -26,11 +26,10 @@ OWN = {
     "front/news.py": {"run": "of one connection's messages"},
     "front/faces/native/news.py": {"run": "of one connection's news"},
     "front/log_messages.py": {"run": "of one connection's messages"},
-    "front/modern.py": {"serve": "of one request"},
-    "front/handshake/readers.py": {"while_connected": "of one request"},
     "front/pipes/stdio.py": {"serve_stdio": "of the process", "_serve": "of its one connection"},
     "tools/common/pages.py": {"_are_done": "of one call"},
     "tools/tasks.py": {"_settled": "of one request"},
+    "web/wire.py": {"while_connected": "of one request"},
     "web/page/common/live.py": {"__anext__": "of one stream"},
 }
 """Nurseries that nobody else lives in: what fails there is to fail as a whole."""

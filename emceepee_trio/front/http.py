@@ -1,4 +1,4 @@
-"""The MCP endpoint over HTTP: POST, GET and DELETE of `/mcp`, handshake era; `modern.py` the other.
+"""The MCP endpoint over HTTP: POST, GET and DELETE of `/mcp`, handshake era; `modern` the other.
 
 Whoever calls this has checked Host, Origin and token (`web/security.py`) and says who the principal
 is. A connection that closes ends nothing: requests run in the session.
@@ -45,14 +45,15 @@ from ..web.wire import (
     send_bytes,
     send_json,
     start_events,
+    while_connected,
 )
 from .address import face_of, names_workspace, server_of
 from .faces.face import Face
 from .handshake.clients import HttpSession
 from .handshake.connection import HandshakeConnection
-from .handshake.readers import copy, hand_over, is_still_there, quick_answer, while_connected
+from .handshake.readers import copy, hand_over, is_still_there, quick_answer
 from .handshake.streams import UnknownStream
-from .modern import Modern
+from .modern.endpoint import Modern
 from .sessions import open_session
 
 SESSION_HEADER = "mcp-session-id"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
+import trio
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
@@ -54,6 +56,26 @@ async def read_body(receive: Receive, limit: int) -> bytes:
 
 class ClientGone(Exception):
     """The connection was closed before the request was complete."""
+
+
+@asynccontextmanager
+async def while_connected(receive: Receive) -> AsyncGenerator[None]:
+    """Do something, until the client is gone."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
+        yield
+        nursery.cancel_scope.cancel("answered")
+
+
+async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
+    await until_gone(receive)
+    scope.cancel("client is gone")
+
+
+async def until_gone(receive: Receive) -> None:
+    """Wait for the end of the connection; the body was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def send_json(

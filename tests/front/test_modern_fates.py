@@ -82,6 +82,26 @@ def test_who_vanishes_at_any_step_of_a_call_has_it_by_asking_again(answers: Any)
     assert set(in_many_orders(race, ORDERS)) == {True, False}
 
 
+def test_who_is_shown_one_server_and_vanishes_at_any_step_has_its_call_run_once() -> None:
+    steps = Steps()
+
+    async def race(order: int) -> bool:
+        peers = Peers(on_call=short)
+        async with opened(peers) as (_, client):
+            client.path = "/servers/x/mcp"
+            exchange = client.modern_tool("t")
+            with steps.vanishing(order, exchange.drop):
+                await wait_all_tasks_blocked()
+            assert exchange.is_served
+            was_written = b"all is well" in exchange.body + exchange.swallowed
+            said = json.dumps((await client.modern_tool("t").answer())["result"])
+            assert "all is well" in said
+            assert sum(len(peer.began) for peer in peers.all) == 1 + was_written
+            return was_written
+
+    assert set(in_many_orders(race, ORDERS)) == {True, False}
+
+
 def test_who_vanishes_as_something_happens_leaves_it_to_the_next() -> None:
     steps = Steps()
 

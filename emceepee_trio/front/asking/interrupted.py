@@ -361,17 +361,14 @@ class Interrupted(Generic[T]):
 
     def _follow(self, request: Request) -> None:
         """What answers it may be lost before it is written."""
-        before = request.on_end
 
         def ended(is_written: bool) -> None:
-            if before is not None:
-                before(is_written)
             if is_written:
                 self._is_known = True
             elif not self.owner.session.inner.cancel_scope.cancel_called:
                 self._is_lost()
 
-        request.on_end = ended
+        request.at_end(ended)
 
     def _is_lost(self) -> None:
         """Its client comes again with what it has: a state, or nothing."""

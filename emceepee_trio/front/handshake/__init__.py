@@ -1,7 +1,6 @@
 """Clients over HTTP that initialize, and have streams that they can resume.
 
 `clients` a client, and what it has beside its session · `connection` one `initialize` of it and
-what follows; all but calls is answered `by_the_sdk` · `streams` all streams of one client, `stream`
-one of them: a log with cursors, `line` which of them makes room · `readers` the connections that
-read one.
+what follows · `streams` all streams of one client, `stream` one of them: a log with cursors, `line`
+which of them makes room · `readers` the connections that read one.
 """

@@ -30,9 +30,9 @@ from ...serving.asgi import Refused
 from ...session.events import Delivery
 from ...waits.firewall import Firewall, begin
 from ...web.wire import answer, crashed, dump
+from ..by_the_sdk import by_the_sdk, of_handshake
 from ..mcp import Front
 from ..progress import progress_note
-from .by_the_sdk import by_the_sdk
 from .stream import Stream
 from .streams import Streams
 
@@ -169,13 +169,17 @@ class HandshakeConnection:
         if message.method != "initialize":
             if self._greeted is not None:  # a client that does not wait for it
                 await self._greeted.wait()
-            return await by_the_sdk(self.front, message, self.say)
+            return await self._by_the_sdk(message)
         greeted = self._greeted = trio.Event()
         try:
-            return await by_the_sdk(self.front, message, self.say)
+            return await self._by_the_sdk(message)
         finally:
             greeted.set()
             self._greeted = None
+
+    async def _by_the_sdk(self, message: JSONRPCRequest) -> JSONRPCResponse | JSONRPCError:
+        connection = of_handshake(self.front, self.say)
+        return await by_the_sdk(self.front, message, self.say, connection)
 
     async def _report(self, request_id: RequestId, *progress: Any) -> None:
         about = ServerMessageMetadata(related_request_id=request_id)

@@ -6,14 +6,13 @@ what it carries would be lost, and no later, because it would be told twice.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import trio
 
 from ...model.json.intake import finished
-from ...serving.asgi import Receive, Send
+from ...serving.asgi import Send
 from ...waits.slices import in_slices
 from ...web.wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, event, send_event
 from .stream import Stream, StreamEntry, StreamReader
@@ -82,18 +81,3 @@ async def is_still_there(reader: StreamReader) -> bool:
     for _ in range(HEARING):
         await trio.lowlevel.checkpoint()
     return reader.is_current  # else its client has joined again meanwhile
-
-
-@asynccontextmanager
-async def while_connected(receive: Receive) -> AsyncGenerator[None]:
-    """Do something, until the client is gone."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
-        yield
-        nursery.cancel_scope.cancel("answered")
-
-
-async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel("client is gone")

@@ -55,8 +55,8 @@ class Request:
     """Its client sends it again, as another one, if it loses the stream of its answer."""
     is_cut_off: bool = False
     """It has lost its client, which may only have lost the stream, and send it again."""
-    on_end: Callable[[bool], None] | None = None
-    """Told whether its answer was written."""
+    was_written: bool | None = None
+    """Its answer; None while that is not decided."""
     gave_up: bool = False
     """The client has stopped waiting for an answer."""
     within: Call | None = None
@@ -73,6 +73,7 @@ class Request:
     """Its client knows resources of servers by URIs that say whose they are: see `model/native`."""
     ignored: list[Problem] = attrs.field(factory=list, init=False)
     """Arguments that nobody knows; the answer says that they meant nothing."""
+    _at_end: list[Callable[[bool], None]] = attrs.field(factory=list, init=False)
     _backend: Backend | None = attrs.field(default=None, init=False)
     _joins: bool = attrs.field(default=False, init=False)
     """The call that it waits for is joined by the request that repeats it."""
@@ -118,11 +119,23 @@ class Request:
         if joins:
             self._joins = True
             asked = reissues.begin(what, call)
-            self.on_end = lambda is_written: reissues.end(asked, is_written=is_written)
+            self.at_end(lambda is_written: reissues.end(asked, is_written=is_written))
         if joined is not None:
             # Its outcome may be here already, and this stream be lost as well.
             await see_losses()
         return call
+
+    def at_end(self, act: Callable[[bool], None]) -> None:
+        """Have *act* told whether the answer is written, now if the request has ended before."""
+        if self.was_written is None:
+            self._at_end.append(act)
+        else:
+            act(self.was_written)
+
+    def end(self, *, is_written: bool) -> None:
+        self.was_written = is_written
+        while self._at_end:
+            self._at_end.pop(0)(is_written)
 
     @property
     def stays(self) -> bool:

@@ -1,7 +1,8 @@
-"""Requests that the SDK answers: the handshake, and what few clients ask for.
+"""Requests over HTTP that the SDK answers: the handshake, and what few clients ask for.
 
-Each is given to the SDK's server by itself. A dispatcher of its own for each client would be a
-task, three nurseries and two channels for as long as its session lasts, and most of those are idle.
+Each is given to the SDK's server by itself, in either era. A dispatcher of its own for each client
+would be a task, three nurseries and two channels for as long as its session lasts, and most of
+those are idle.
 """
 
 from __future__ import annotations
@@ -21,21 +22,26 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from ..mcp import EXPECTED, Front, mcp_server
+from .mcp import EXPECTED, Front, mcp_server
 
 Say = Callable[[SessionMessage], Awaitable[None]]
 
 _TRANSPORT = TransportContext(kind="streamable-http", can_send_request=False)
 
 
-async def by_the_sdk(
-    front: Front, message: JSONRPCRequest, say: Say
-) -> JSONRPCResponse | JSONRPCError:
-    """The answer to a request that was shown to *front*."""
+def of_handshake(front: Front, say: Say) -> Connection:
+    """A connection on which somebody has initialized, or is about to."""
     connection = Connection.for_loop(
         _Outbound(say), protocol_version_hint=front.version or HANDSHAKE_PROTOCOL_VERSIONS[-1]
     )
     connection.initialized.set()  # whether it is, the front knows
+    return connection
+
+
+async def by_the_sdk(
+    front: Front, message: JSONRPCRequest, say: Say, connection: Connection
+) -> JSONRPCResponse | JSONRPCError:
+    """The answer to a request that was shown to *front*."""
     try:
         result = await serve_one(
             mcp_server(),
