@@ -79,7 +79,7 @@ class Peers:
     is_well: bool = True
     on_call: Callable[[Peer, int], object] = lambda peer, request_id: None
     all: list[Peer] = attrs.field(factory=list, init=False)
-    _pids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+    _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def open(self, fits: Callable[[Peer], object] = lambda _: True) -> list[Peer]:
         return [peer for peer in self.all if peer.is_open and fits(peer)]
@@ -104,6 +104,6 @@ class Peers:
             is_modern=server.era == "modern",
             on_call=self.on_call,
         )
-        async with open_peer(server, next(self._pids), new) as (peer, streams):
+        async with open_peer(server, next(self._numbers), new) as (peer, streams):
             self.all.append(peer)
             yield streams

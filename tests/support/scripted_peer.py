@@ -23,6 +23,9 @@ from emceepee_trio.model.json.intake import Measure
 Item = SessionMessage | Exception
 
 MODERN = "2026-07-28"
+NOBODY = 1 << 22
+"""No kernel gives a process that id, or a higher one: whoever looks whether such a child works sees
+nothing of this machine. Below that of id 1 are all of its processes."""
 LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
 
 
@@ -139,14 +142,17 @@ P = TypeVar("P", bound=Peer)
 
 @asynccontextmanager
 async def open_peer(
-    server: Server, pid: int, new: Callable[..., P]
+    server: Server, number: int, new: Callable[..., P]
 ) -> AsyncGenerator[tuple[P, Transport]]:
-    """A transport, and who listens at its other end: what *new* makes of the fields of a peer."""
+    """A transport, and who listens at its other end: what *new* makes of the fields of a peer.
+
+    *number*: of its process, if it is one.
+    """
     says, reads = anyio.create_memory_object_stream[Item](1000)
     writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
     child = http = None
     if server.transport == "stdio":
-        child = Child(pid)
+        child = Child(NOBODY + number)
     else:
         said, _ = trio.open_memory_channel[SessionMessage](0)
         http = HttpTransport(
