@@ -12,6 +12,8 @@ import pytest
 
 import emceepee_trio
 
+pytestmark = pytest.mark.once
+
 NAME = "emceepee_trio"
 SOURCE = Path(__file__).parent.parent / NAME
 PAGE = (SOURCE.parent / "docs" / "architecture.rst").read_text("utf-8")

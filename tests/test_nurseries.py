@@ -10,6 +10,8 @@ import pytest
 
 import emceepee_trio
 
+pytestmark = pytest.mark.once
+
 SOURCE = Path(emceepee_trio.__file__).parent
 MAP = Path(__file__).parents[1] / "docs" / "architecture.rst"
 FIREWALL = "waits/firewall.py"
