@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..config import ConfigError, Lacking, Loaded, Server, default_path, load, load_default
 from .common.output import complain, say
+from .common.terminal import working
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,19 +46,21 @@ def run_with_servers(options: argparse.Namespace) -> int:
     loaded = _checked(options.file)
     if loaded is None:
         return 1
-    import trio
+    count = sum(not server.disabled for server in loaded.config.servers)
+    with working(f"starting {count} server{'s' * (count != 1)}") as ticker:
+        import trio
 
-    from .. import logs
-    from .common.trying import try_all
+        from .. import logs
+        from .common.trying import try_all
 
-    logs.configure("text", "error", alone=True)
-    if any(not server.disabled for server in loaded.config.servers):
-        say("started:")
-    return 0 if trio.run(try_all, loaded.config, _tell) else 1
+        def tell(name: str, works: bool, what: str) -> None:
+            with ticker.paused():
+                say(f"  {name}: {what}")
 
-
-def _tell(name: str, works: bool, what: str) -> None:
-    say(f"  {name}: {what}")
+        logs.configure("text", "error", alone=True)
+        if count:
+            say("started:")
+        return 0 if trio.run(try_all, loaded.config, tell) else 1
 
 
 def _checked(file: Path | None) -> Loaded | None:

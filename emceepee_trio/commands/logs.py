@@ -17,6 +17,7 @@ from .common import shell
 from .common.output import say
 from .common.remote import NoAnswer, RemoteDaemon
 from .common.shell import Asked, Unavailable, answer
+from .common.terminal import working
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
 
     async def ask(asked: Asked) -> None:
         if not options.follow:
-            await asked.settled(options.server)
+            with working("waiting for servers"):
+                await asked.settled(options.server)
         while True:
             found = answer(await asked.call("get_logs", wanted))["logs"]
             for entry in found:

@@ -24,6 +24,7 @@ from ...config.bounds import MAX_EXECUTE_TIMEOUT_MS, MIB
 from ...model.wire import loads
 from ...web.token_file import BadToken, find_token
 from .options import Usage
+from .terminal import working
 
 PATIENCE = 10.0
 """Seconds that the daemon may take to answer."""
@@ -83,8 +84,10 @@ class RemoteDaemon:
         end.daemon = True
         end.start()
         try:
-            connection.request(method, path, None if body is None else json.dumps(body), sent)
-            response = connection.getresponse()
+            said = None if body is None else json.dumps(body)
+            with working("asking the daemon"):
+                connection.request(method, path, said, sent)
+                response = connection.getresponse()
             if response.status == 401:
                 raise NoAnswer(
                     f"the daemon at {self.url} wants another token; set EMCEEPEE_TOKEN, or name "

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import attrs
@@ -125,9 +126,19 @@ class Ticker:
             os.write(2, text.encode())
 
 
+_SAID: ContextVar[Ticker | None] = ContextVar("said", default=None)
+"""What is being done."""
+
+
 @contextmanager
 def working(text: str) -> Generator[Ticker]:
-    """Say on a terminal what is being done in the block, and for how long, if it takes a second."""
+    """Say on a terminal what is being done in the block, and for how long, if it takes a second.
+
+    What is done for something else that is said already is not said.
+    """
+    if (said := _SAID.get()) is not None:
+        yield said
+        return
     ticker = Ticker(escaped(text))
     if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         yield ticker
@@ -135,9 +146,11 @@ def working(text: str) -> Generator[Ticker]:
     done = threading.Event()
     beside = threading.Thread(target=ticker.run, args=(done,), daemon=True)
     beside.start()
+    token = _SAID.set(ticker)
     try:
         yield ticker
     finally:
+        _SAID.reset(token)
         done.set()
         beside.join()
 

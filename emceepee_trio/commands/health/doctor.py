@@ -56,8 +56,7 @@ def _found(options: argparse.Namespace) -> Iterator[Finding]:
     yield from said
     yield from settings.token(options.state_dir)
     yield from settings.keeping(options.state_dir)
-    with working("asking the daemon"):
-        is_answering, said = daemon.listening(options.state_dir, options.url, options.config)
+    is_answering, said = daemon.listening(options.state_dir, options.url, options.config)
     yield from said
     yield from daemon.services(config, is_answering=is_answering)
     yield from entries.entries(Around(os.environ), config)

@@ -117,7 +117,7 @@ def test_what_takes_long_is_told_and_wiped_away(monkeypatch: pytest.MonkeyPatch)
         with terminal.working("at once"):
             pass
         assert told == []
-        with terminal.working("starting"):
+        with terminal.working("starting"), terminal.working("asking for that"):
             end = time.monotonic() + 30
             while not told and time.monotonic() < end:
                 time.sleep(0.05)  # a second of the clock is what is tried
