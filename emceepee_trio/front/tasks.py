@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 from ..backend.backend import Backend
-from ..backend.connections.tasks import pause
+from ..backend.connections.tasks import AT_WORK, pause
 from ..config.bounds import MAX_WAITERS
 from ..errors import InvalidArguments, LimitReached, NotFound, ToolError
 from ..model.protocol.eras import notice_for
@@ -228,7 +228,7 @@ async def _follow_theirs(
         if said != told:
             news.tell("notifications/tasks", notice_for(said, asked.id), asked.id)
             told = said
-        if task.get("status") not in {"working", "input_required"}:
+        if task.get("status") not in AT_WORK:
             return
         await trio.sleep(pause(task, "pollIntervalMs"))
         try:

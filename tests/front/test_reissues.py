@@ -15,6 +15,7 @@ from asgi_client import Client, Exchange
 from asgi_world import open_world
 from emceepee_trio.config import Config, Limits, Server
 from fake_backends import Journal, raw
+from stalls import steps_measured
 
 
 @attrs.define(eq=False)
@@ -125,6 +126,18 @@ async def test_another_call_is_another(tmp_path: Path) -> None:
             await there.started(number)
             await there.go(other)
         assert there.runs == 4
+
+
+async def test_nobody_waits_while_long_arguments_are_compared(tmp_path: Path) -> None:
+    async with opened(tmp_path) as there:
+        exchanges = []
+        with steps_measured() as longest:
+            for number in range(1, 6):
+                exchanges.append(there.ask(long=["x" * 35_000] * 100))
+                await there.started(number)
+        for each in exchanges:
+            await there.go(each)
+    assert longest() < 0.02
 
 
 @pytest.mark.parametrize(("way", "era"), WAYS)

@@ -23,7 +23,7 @@ from emceepee_trio.config import Limits, Server
 from fake_backends import HERE
 from fuzzed import ASKING, ECHO, NOW, World, open_clients
 from http_server import QUIET, HttpServer, open_http_server, open_without_network
-from lies import EVENTS, JSON, SOON, Era, Lines, Manner, Spoiler, eras, manners, plays
+from lies import EVENTS, JSON, SOON, Era, Lines, Manner, Spoiler, eras, manners, plays, tasks
 from mistakes import MORE, SMALL, Body, encoded, mutants, readable, spelled
 from scripted import RESULTS, Play, scripted
 
@@ -43,7 +43,25 @@ def test_anything_from_a_server_in_memory(instead: Lines, era: str) -> None:
     async def scenario() -> None:
         with scripted(Play(instead, era)):
             async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
-                await world.use("bad", command="/x", restart=SOON)
+                await world.use("bad", command="/bad", restart=SOON)
+                await world.undisturbed()
+
+    trio.run(scenario, clock=MockClock(autojump_threshold=0))
+
+
+@MORE
+@given(st.data(), eras)
+def test_any_task_of_a_server(data: st.DataObject, era: str) -> None:
+    instead = data.draw(tasks(era))
+
+    async def scenario() -> None:
+        with scripted(Play(instead, era)):
+            async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
+                assert await world.add("bad", command="/bad", restart=SOON)
+                for _ in range(2):
+                    await world.call("execute_tool", server="bad", **ECHO, timeout_ms=1000)
+                await world.cancel_all()
+                await world.answer_all()
                 await world.undisturbed()
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))
@@ -182,7 +200,7 @@ def test_an_answer_of_a_program_is_not_waited_for(said: list[tuple[str, bytes]],
     async def scenario() -> None:
         with scripted(Play(era=era)) as play:
             async with open_clients(Server("good", command="/x"), PATIENT, 10**6) as world:
-                assert await world.add("bad", command="/x", restart=SOON)
+                assert await world.add("bad", command="/bad", restart=SOON)
                 await at_once(play.instead, said, world)
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))

@@ -81,7 +81,7 @@ def test_a_crowd_that_nobody_answers(crowd: list[Wave]) -> None:
             good = Server("good", command="/x")
             opened_clients = open_clients(good, LIMITS, 10**9, health=SELDOM, version=BATCHING)
             async with opened_clients as world:
-                assert await world.add("bad", command="/x", restart=SOON)
+                assert await world.add("bad", command="/bad", restart=SOON)
                 await wait_all_tasks_blocked()
                 play.instead.update(silent)
                 before, opened = tasks(), list[Exchange]()

@@ -30,7 +30,7 @@ from watching import check_message, strict
 
 LIMITS = Limits(message=1 << 20, body=1 << 20, execute_timeout_ms=2000, question_timeout_ms=5000)
 
-PROGRAM: dict[str, Any] = {"command": "/x", "restart": SOON}
+PROGRAM: dict[str, Any] = {"command": "/bad", "restart": SOON}
 ANSWERS = [(method, answer) for method in sorted(RESULTS) for answer in results(method)]
 NEWS = [("tools/call", said) for said in SAID]
 RIGHT = [answer for _, answer in ANSWERS]

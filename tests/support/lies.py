@@ -13,7 +13,7 @@ import attrs
 from hypothesis import strategies as st
 
 from http_server import Reply, Request
-from mistakes import bodies
+from mistakes import CONTAINERS, SCALARS, bodies, spelled
 from scripted import FORM, ID, RESULTS, SAMPLE, TOKEN
 
 Json = dict[str, Any]
@@ -71,6 +71,49 @@ def results(method: str) -> list[Json]:
         *map(answer, [RESULTS[method], *more]),
         {"jsonrpc": "2.0", "id": "@ID@", "error": error},
     ]
+
+
+TASK = {"taskId": "t", "status": "working", "ttl": 5000, "pollInterval": 10, "pollIntervalMs": 10}
+TASKS: dict[str, list[Json]] = {
+    "tools/call": [{"task": TASK}, {"resultType": "task", **TASK}],
+    "tasks/get": [
+        TASK,
+        {**TASK, "status": "completed", "result": RESULTS["tools/call"]},
+        {**TASK, "status": "failed", "error": {"code": -32000, "message": "m"}},
+        {**TASK, "status": "input_required", "inputRequests": INPUT["inputRequests"]},
+    ],
+    "tasks/result": [RESULTS["tools/call"]],
+    "tasks/update": [{"resultType": "complete"}],
+    "tasks/cancel": [{**TASK, "status": "cancelled"}],
+}
+"""What a server answers whose tools are tasks of its own, in either era."""
+_CAPABLE = {
+    "tools": {},
+    "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}},
+    "extensions": {"io.modelcontextprotocol/tasks": {}},
+}
+_ECHO = {**RESULTS["tools/list"]["tools"][0], "execution": {"taskSupport": "required"}}
+
+
+@st.composite
+def tasks(draw: st.DrawFn, era: str) -> Lines:
+    """What such a server says, with mistakes in one thing that it says of tasks."""
+    hello = "server/discover" if era == "modern" else "initialize"
+    said: dict[str, Json] = {
+        hello: {**RESULTS[hello], "capabilities": _CAPABLE},
+        "tools/list": {"tools": [_ECHO]},
+    }
+    said |= {method: draw(st.sampled_from(known)) for method, known in TASKS.items()}
+    said["tools/call"] = TASKS["tools/call"][era == "modern"]
+    instead: Lines = {method: [spelled(answer(result)).encode()] for method, result in said.items()}
+    wrong = draw(st.sampled_from(["tools/call", "tasks/get", "tasks/get", *TASKS]))
+    if draw(st.booleans()):
+        key = draw(st.sampled_from(["status", *said[wrong]]))
+        other = {**said[wrong], key: draw(st.sampled_from([*CONTAINERS, *SCALARS]))}
+        instead[wrong] = [spelled(answer(other)).encode()]
+    else:
+        instead[wrong] = [draw(bodies(st.just(answer(said[wrong])), most=1))]
+    return instead
 
 
 @st.composite

@@ -25,8 +25,10 @@ POLLS = (0.05, 60.0)
 """Seconds between two looks at a task, at least and at most; between them its server says."""
 USUAL = 1.0
 """Seconds, if it says nothing."""
-TERMINAL = frozenset({"completed", "failed", "cancelled"})
-"""States of a task that is over."""
+TERMINAL = ("completed", "failed", "cancelled")
+AT_WORK = ("working", "input_required")
+"""States of a task that is over, and of one that goes on. No sets: what a server says may have no
+hash."""
 FAREWELL = 0.5
 """Seconds to tell a server that a task is not wanted any more."""
 
@@ -88,7 +90,7 @@ async def to_its_end(client: Client, result: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(named["taskId"], str):
         raise MCPError(code=INTERNAL_ERROR, message="the server made a task without an id")
     try:
-        while (status := task.get("status")) in {"working", "input_required"}:
+        while (status := task.get("status")) in AT_WORK:
             asked = task.get("inputRequests") if status == "input_required" else None
             if isinstance(asked, Mapping) and (new := asked.keys() - answered):
                 answered |= new

@@ -7,16 +7,16 @@ that while it is cancelled, as any call whose request is. It knows no requests.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import partial
 from typing import TypeAlias
 
 import attrs
 import trio
 
 from ...config.bounds import MAX_LEFT
+from ...model.json.intake import Steps
 from ...waits.firewall import Firewall, begin
+from ...waits.slices import in_slices
 from .call import Call
 
 What: TypeAlias = tuple[str, str, str]
@@ -26,6 +26,10 @@ What: TypeAlias = tuple[str, str, str]
 TICKS = 20
 """Of the scheduler, in which the end of a connection is seen that has come: that often a request
 lets others run if its like is under way."""
+
+
+BREATH = 2000
+"""Values that are compared in one step."""
 
 
 async def see_losses() -> None:
@@ -43,13 +47,33 @@ class Repeatable:
     is_left: bool = attrs.field(default=False, init=False)
     _over: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
 
-    def is_like(self, what: What, args: object) -> bool:
-        # To Python True is 1, and 1.0 is, too.
-        mine = self.call.args
-        return self.what == what and mine == args and _spelled(mine) == _spelled(args)
+    def is_like(self, what: What, args: object) -> Steps[bool]:
+        if self.what != what:
+            return False
+        return (yield from _are_alike(self.call.args, args))
 
 
-_spelled = partial(json.dumps, sort_keys=True, default=dict)
+def _are_alike(one: object, other: object) -> Steps[bool]:
+    """As JSON has it: to Python True is 1, and 1.0 is, too."""
+    rest, looks = [(one, other)], 0
+    while rest:
+        mine, theirs = rest.pop()
+        if type(mine) is not type(theirs):
+            return False
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            if mine.keys() != theirs.keys():
+                return False
+            rest += [(inner, theirs[key]) for key, inner in mine.items()]
+        elif isinstance(mine, list) and isinstance(theirs, list):
+            if len(mine) != len(theirs):
+                return False
+            rest += zip(mine, theirs, strict=True)
+        elif mine != theirs:
+            return False
+        looks += 1
+        if looks % BREATH == 0:
+            yield
+    return True
 
 
 @attrs.define(eq=False)
@@ -85,10 +109,10 @@ class Reissues:
         seen: dict[Repeatable, bool] = {}
         for _ in range(TICKS):
             # Others may be after the same one, which have lost their streams as well.
-            for asked in self._asked:
+            for asked in tuple(self._asked):
                 if asked not in seen:
-                    seen[asked] = asked.is_like(what, args)
-            like = [asked for asked in self._asked if seen[asked]]
+                    seen[asked] = await in_slices(asked.is_like(what, args))
+            like = [asked for asked in self._asked if seen.get(asked)]
             if not like:
                 break
             for asked in like:
