@@ -83,6 +83,27 @@ async def test_a_search_among_thousands_of_tools() -> None:
             assert json.loads(said["content"][0]["text"])["found"] or "!" in asked["query"]
 
 
+ODD = """
+MARKS = "e" + "\\u0301" * 4000
+MANY = [f"a{n}" for n in range(300_000)]
+SCHEMA = {"type": "object", "properties": {"a": {"type": MANY}}, "required": MANY}
+SAID = {"title": MARKS, "description": MARKS, "uri": [0] * 100_000}
+TOOLS = [{"name": f"odd {n}", **SAID} for n in range(3)]
+TOOLS[0]["inputSchema"] = SCHEMA
+"""
+
+
+async def test_a_search_among_tools_with_what_no_tool_has() -> None:
+    program = LONG.replace("SIZE", "100").replace("ROWS =", f"{ODD}\nROWS =", 1)
+    program = program.replace('result = {"tools": [', 'result = {"tools": TOOLS + [')
+    async with opened(odd={"command": sys.executable, "args": ["-c", program]}) as client:
+        for tool, asked in SEARCHES.items():
+            with steps_measured() as longest:
+                await client.call("codemode_search", **asked)
+                await client.call("codemode_search", query="odd", stubs=True, schemas=3)
+            assert longest() < MOST, tool
+
+
 async def test_a_result_that_is_very_long() -> None:
     program = LONG.replace("SIZE", str(SIZE))
     async with opened(long={"command": sys.executable, "args": ["-c", program]}) as client:

@@ -21,7 +21,7 @@ from mcp_types import METHOD_NOT_FOUND
 
 from ...errors import ExecutionFailed, InternalError
 from ...model.allowed import AllowedNames
-from ...model.json.weight import weigh
+from ...model.json.spelling import weighed
 from ...waits.firewall import Firewall
 from ...waits.slot import Slot
 from ..connections.client import Client
@@ -223,7 +223,7 @@ class Catalog:
                             await turns.next()
                         if isinstance(item, dict):
                             entries.append(item)
-                        size += weigh(item)
+                        size += await turns.through(weighed(item))
             ttl = min(ttl, _seconds(page.get("ttlMs")))
             cursor = page.get("nextCursor")
             # An empty one is how some say that there is none.

@@ -40,8 +40,9 @@ class EventStream:
     _after_cr: bool = attrs.field(default=False, init=False)
     """The last chunk ended there: a line feed that comes now is part of the same end."""
     _kind: str = attrs.field(default="", init=False)
-    _data: list[bytearray] = attrs.field(factory=list, init=False)
-    _head: bytes = attrs.field(default=b"", init=False)
+    _data: bytearray | None = attrs.field(default=None, init=False)
+    _id: bytes = attrs.field(default=b"", init=False)
+    _retry: bytes = attrs.field(default=b"", init=False)
     _size: int = attrs.field(default=0, init=False)
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent | None]:
@@ -73,10 +74,11 @@ class EventStream:
             raise TooLong
 
     def _take_event(self) -> ServerSentEvent | None:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        event = ServerSentEvent(self._kind or "message", data, self._head)
-        is_one = bool(self._data or self._head)
-        self._kind, self._data, self._head, self._size = "", [], b"", 0
+        data, head = self._data, self._id + self._retry
+        event = ServerSentEvent(self._kind or "message", b"" if data is None else data, head)
+        is_one = data is not None or bool(head)
+        self._kind, self._data, self._size = "", None, 0
+        self._id = self._retry = b""
         return event if is_one else None
 
     def _take_line(self, line: bytearray) -> None:
@@ -84,9 +86,17 @@ class EventStream:
             self._check_size(len(line))
             self._size += len(line)
             del line[: 6 if line.startswith(b"data: ") else 5]  # it may be too long for a copy
-            self._data.append(line)
+            self._add(line)
         else:
             self._take_other(bytes(line))
+
+    def _add(self, line: bytearray) -> None:
+        """Put to what there is at once: there may be millions of them."""
+        if self._data is None:
+            self._data = line
+        else:
+            self._data += b"\n"
+            self._data += line
 
     def _take_other(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
@@ -94,11 +104,10 @@ class EventStream:
         if name == b"data":
             self._check_size(len(line))
             self._size += len(line)
-            self._data.append(bytearray())
+            self._add(bytearray())
         elif name == b"event":
             self._kind = value[:100].decode(errors="replace")
         elif name == b"id" and _ID.fullmatch(value):
-            self._head = (self._head + line + b"\n")[-4 * LONGEST_ID :]
+            self._id = line + b"\n"
         elif name == b"retry" and _RETRY.fullmatch(value):
-            line = b"retry: %d\n" % min(int(value), MAX_RETRY_MS)
-            self._head = (self._head + line)[-4 * LONGEST_ID :]
+            self._retry = b"retry: %d\n" % min(int(value), MAX_RETRY_MS)

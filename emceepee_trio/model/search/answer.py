@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from ..json.intake import Steps
-from ..json.weight import cut, weigh
+from ..json.weight import cut, is_more_than, weigh
 from ..wire import dumps
 from .index import Index, Kind
 from .ranking import Found, best_servers
@@ -214,7 +214,7 @@ class Findings:
             schema = hit.entry.get("inputSchema") if hit.kind == "tools" else None
             if not isinstance(schema, Mapping) or not schema.get("properties"):
                 continue
-            if weigh(schema) > longest:
+            if is_more_than(schema, longest) or weigh(schema) > longest:
                 continue
             if self._take(tokens(dumps(schema)) + tokens(hit.name + hit.server) + 4):
                 self._schemas[f"{hit.server}.{hit.name}"] = schema

@@ -43,7 +43,8 @@ def arguments_of(tool: Schema, key: str = "inputSchema") -> Iterator[tuple[str, 
     if not isinstance(schema, Mapping) or not isinstance(found, Mapping):
         return
     required = schema.get("required")
-    needed = {n for n in required if isinstance(n, str)} if isinstance(required, list) else set()
+    named = required[:LOOKED_AT] if isinstance(required, list) else ()
+    needed = {name for name in named if isinstance(name, str)}
     for is_needed in (True, False):
         for name, said in islice(found.items(), LOOKED_AT):
             if (name in needed) is is_needed:
@@ -91,7 +92,7 @@ def _short(schema: Any, depth: int) -> str:
 def _kind(schema: Schema) -> str:
     """The one type it has beside null, as far as it says so at once."""
     kind = schema.get("type")
-    kinds = kind if isinstance(kind, list) else [kind]
+    kinds = kind[:10] if isinstance(kind, list) else [kind]
     if kind is None:
         for key in ("anyOf", "oneOf"):
             arms = schema.get(key)

@@ -107,7 +107,8 @@ def _names(said: Sequence[Said]) -> Steps[dict[tuple[str, int], Said]]:
     for at, entry in enumerate(said):
         if at % 500 == 499:
             yield
-        name = str(entry.get("uri") or entry.get("uriTemplate") or entry.get("name"))[:1000]
+        said_so = (entry.get(key) for key in ("uri", "uriTemplate", "name"))
+        name = next((each for each in said_so if each and isinstance(each, str)), "")[:1000]
         count[name] = count.get(name, 0) + 1
         found[name, count[name]] = entry
     return found

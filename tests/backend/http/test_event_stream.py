@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -49,6 +50,11 @@ def test_events_are_the_same_however_they_are_cut(text: bytes, cuts: list[int]) 
         (b"event: x\ndata:a\n\n", ServerSentEvent("x", b"a")),
         (b"id: 1\nretry: 20\ndata:\n\n", ServerSentEvent(head=b"id: 1\nretry: 20\n")),
         (b"id: 1\n\n", ServerSentEvent(head=b"id: 1\n")),
+        (b"id: 1\nretry: 9\nid: 2\n\n", ServerSentEvent(head=b"id: 2\nretry: 9\n")),
+        (
+            b"".join(b"id: %d%b\n" % (n, b"data: " * 160) for n in range(5)) + b"\n",
+            ServerSentEvent(head=b"id: 4" + b"data: " * 160 + b"\n"),
+        ),
         (b"retry: 999999999\n\n", ServerSentEvent(head=b"retry: 60000\n")),
     ],
 )
@@ -87,3 +93,16 @@ def test_there_is_none_on_a_stream() -> None:
 def test_many_lines_are_gone_through_in_steps() -> None:
     steps = list(EventStream(1000).feed(b"\n" * 1000))
     assert steps == [None] * (1000 // BREATH)
+
+
+def test_very_many_lines_of_one_event_are_put_together_in_no_time() -> None:
+    stream = EventStream(16 * 1024 * 1024)
+    for _ in range(40):
+        for _ in stream.feed(b"data\n" * 13_000):
+            pass
+    began = time.thread_time()
+    (event,) = stream.feed(b"\n")
+    spent = time.thread_time() - began
+    assert event is not None
+    assert event.data == b"\n" * (40 * 13_000 - 1)
+    assert spent < 0.005
