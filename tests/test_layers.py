@@ -188,6 +188,13 @@ def test_a_room_says_what_is_in_it(doc: str, there: set[str]) -> None:
     assert there - set(re.findall(r"`(\w+)`", doc)) == set()
 
 
+def test_what_tests_share_is_named_by_its_role() -> None:
+    page = (SOURCE.parent / "docs" / "testing.rst").read_text("utf-8")
+    roles = page.partition("\nWho plays whom\n")[2].partition("\nRaces\n")[0]
+    there = {path.stem for path in (SOURCE.parent / "tests" / "support").glob("*.py")}
+    assert there ^ set(re.findall(r"``(\w+)``", roles)) == {"mutants", "npx", "uvx"}
+
+
 def test_the_map_shows_every_room() -> None:
     rooms = PAGE.partition("\nThe rooms\n")[2].partition("\nThe ways of data\n")[0]
     there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
