@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import logs
 from .common.output import complain, say
+from .common.terminal import working
 
 if TYPE_CHECKING:
     import trio
@@ -140,6 +141,8 @@ class _Guide:
 
         self.say("The tools of all servers, found by pattern")
         detail = "full" if self.full else "summary"
+        with working("starting the demo server"):
+            await self.wait_until_listed()
         await self.call("list_tools", server="demo", tool="^(echo|slow|ask_name)$", detail=detail)
 
         self.say("A call that is quick is just a call")
@@ -169,6 +172,14 @@ class _Guide:
         self.say("One wait for everything: the slow call is done")
         await self.wait_until_done(_task_in(slow))
         await self.call("get_task_result", task_id=_task_in(slow))
+
+    async def wait_until_listed(self) -> None:
+        """The server may take longer to start, on a busy machine, than a list waits for it."""
+        for _ in range(12):
+            answer = await self.client.call_tool("list_tools", {"server": "demo"})
+            if not json.loads(_texts(answer)[0]).get("errors"):
+                return
+        raise _WrongTurn("the server did not start")
 
     async def question(self) -> dict[str, Any]:
         """What the server asks, which on a busy machine may take a while."""

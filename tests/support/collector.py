@@ -24,10 +24,14 @@ class Collector:
     headers: list[dict[str, str]] = attrs.field(factory=list)
 
     @property
+    def all_spans(self) -> list[Span]:
+        scopes = [s for sent in self.traces for r in sent.resource_spans for s in r.scope_spans]
+        return [span for scope in scopes for span in scope.spans]
+
+    @property
     def spans(self) -> dict[str, Span]:
         """By their names."""
-        scopes = [s for sent in self.traces for r in sent.resource_spans for s in r.scope_spans]
-        return {span.name: span for scope in scopes for span in scope.spans}
+        return {span.name: span for span in self.all_spans}
 
     @property
     def services(self) -> set[str]:

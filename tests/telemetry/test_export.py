@@ -7,12 +7,16 @@ import logging
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 import trio
+from mcp.client.context import ClientRequestContext
+from mcp_types import ElicitRequestParams, ElicitResult
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector import collecting
 from emceepee_client import open_emceepee
@@ -86,6 +90,37 @@ async def test_over_stdio_it_is_the_same(tmp_path: Path) -> None:
     assert "pipe" in [a.value.string_value for a in span.attributes if a.key == "network.transport"]
     assert collector.services == {"emceepee"}
     assert not collector.metrics
+
+
+async def test_one_trace_goes_to_the_server_and_by_its_question_back_to_the_client(
+    tmp_path: Path,
+) -> None:
+    heard: list[Mapping[str, Any]] = []
+
+    async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        heard.append(params.model_dump(by_alias=True)["_meta"])
+        return ElicitResult(action="decline")
+
+    with collecting() as collector:
+        settings = {"traces": True, "endpoint": collector.url}
+        dialogs = {"elicitation_callback": elicit}
+        async with open_emceepee(
+            tmp_path, {"raw": raw()}, callbacks=dialogs, telemetry=settings
+        ) as emceepee:
+            await emceepee.execute("raw", "string_id_question")
+    served, sent, asked, put = (
+        next(span for span in collector.all_spans if (span.kind, span.name) == of)
+        for of in (
+            (Span.SPAN_KIND_SERVER, "tools/call execute_tool"),
+            (Span.SPAN_KIND_CLIENT, "tools/call string_id_question"),
+            (Span.SPAN_KIND_SERVER, "elicitation/create"),
+            (Span.SPAN_KIND_CLIENT, "elicitation/create"),
+        )
+    )
+    within = [(each.trace_id, each.parent_span_id) for each in (sent, asked, put)]
+    assert within == [(served.trace_id, each.span_id) for each in (served, sent, asked)]
+    (meta,) = heard
+    assert meta["traceparent"].split("-")[1:3] == [put.trace_id.hex(), put.span_id.hex()]
 
 
 @pytest.mark.cold
