@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -32,6 +33,7 @@ from ..waits.firewall import Firewall
 from ..waits.sweeper import Sweeper
 from .announcements import Announcements
 from .buffers import Buffers
+from .calls.asked import heard
 from .calls.calls import Calls
 from .calls.reissues import Reissues
 from .events import Events
@@ -155,7 +157,7 @@ class Session:
             self.new_id,
             self.wall,
             self.id,
-            self.calls.heard,
+            partial(heard, self.calls),
             self.shared.journal,
             self.relay.during,
         )

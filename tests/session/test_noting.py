@@ -17,6 +17,7 @@ from emceepee_trio.errors import ExecutionFailed, ToolError
 from emceepee_trio.journal import Journal
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import QuestionState, TaskState
+from emceepee_trio.session.calls.asked import heard
 from emceepee_trio.session.questions.question import Question
 from emceepee_trio.session.questions.questions import Questions
 from emceepee_trio.session.timers import Timers
@@ -110,7 +111,7 @@ async def test_each_call_that_may_wait_for_a_question_is_named(
         calls[2].waiting_on = "connection"
         which = calls[0].id if says_of_which else None
         question = Question("q", "elicitation", "files", "now", {}, which)
-        with world.calls.heard(question):
+        with heard(world.calls, question):
             named = [f.call for f in replay.noted if isinstance(f, facts.CallAsked)]
         theirs = [calls[0]] if says_of_which else [script, calls[0], calls[1]]
         assert named == [call.id for call in (*theirs, script)]

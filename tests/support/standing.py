@@ -45,7 +45,7 @@ def connected_by(session: Session) -> list[Private]:
 
 def as_it_is(session: Session) -> Standing:
     calls, questions = session.calls, session.questions
-    unsettled = [calls._calls[each] for each in (*calls._in_flight, *calls._working)]
+    unsettled = [calls._calls[each] for each in (*calls.places, *calls._working)]
     links = [
         link
         for backend in connected_by(session)

@@ -34,7 +34,7 @@ class Truths(Acts):
         replay, sessions = self.replay, self.mcp.manager.sessions()
         replay.check()
         assert replay.sessions == {session.id for session in sessions}
-        assert replay.in_flight == {(s.id, call) for s in sessions for call in s.calls._in_flight}
+        assert replay.in_flight == {(s.id, call) for s in sessions for call in s.calls.places}
         assert replay.working == {
             (s.id, task.task_id) for s in sessions for task in s.calls.working()
         }

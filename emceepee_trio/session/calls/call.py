@@ -68,6 +68,8 @@ class Call:
     started: float
     hard_end: float
     """``call_timeout_ms``, on trio's clock: promoted or not."""
+    scope: trio.CancelScope
+    """In which it runs."""
     args_bytes: int = 0
     waiting_on: str = "connection"
     sent_at: float | None = None
@@ -86,7 +88,6 @@ class Call:
     makes: list[Call] = attrs.field(factory=list, init=False)
     """Those of a script that run."""
     slot: Slot[Result] = attrs.field(factory=Slot, init=False)
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     listeners: list[Progress] = attrs.field(factory=list, init=False)
     """Requests that wait for this call and want to hear of its progress."""
     questions: list[Question] = attrs.field(factory=list, init=False)

@@ -8,15 +8,14 @@ the client reaches it by its id. The slot decides every fate; deadlines and canc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import attrs
 import trio
 
-from ... import logs
 from ...config import Limits
 from ...errors import (
     ExecutionFailed,
@@ -27,16 +26,17 @@ from ...errors import (
     ToolError,
 )
 from ...journal import Journal
-from ...model import events, facts
+from ...model import facts
 from ...model.events import Happening
 from ...model.json.weight import weigh
-from ...model.states import CALL, TASK, CallState, QuestionState, TaskState, step
+from ...model.states import CALL, CallState, TaskState, step
 from ...model.wire import timestamp
 from ...waits.firewall import Firewall, begin
-from ..questions.question import Question
-from .call import Call, Lapsed, Result, Send, Task
+from .call import Call, Result, Send, Task
 from .finished import Finished
-from .outcomes import ended, expired, explained, gone, overdue, status_message
+from .outcomes import expired, explained, gone, overdue, status_message
+from .places import Places
+from .working import Working
 
 
 @attrs.define(eq=False)
@@ -55,16 +55,15 @@ class Calls:
     _calls: dict[str, Call] = attrs.field(factory=dict, init=False)
     """In flight, working, and finished but kept; in the order of their making."""
     # Of these, so that no request has to look at all that is kept:
-    _in_flight: set[str] = attrs.field(factory=set, init=False)
-    _working: dict[str, Task] = attrs.field(factory=dict, init=False)
-    _others: int = attrs.field(default=0, init=False)
-    """Requests in flight that are no calls of tools, and may wait for a server all the same."""
-    _args_bytes: int = attrs.field(default=0, init=False)
-    """Of the calls that run."""
+    places: Places = attrs.field(init=False)
+    """Those in flight."""
+    _working: Working = attrs.field(init=False)
     finished: Finished = attrs.field(init=False)
     """Tasks whose fate is decided."""
 
     def __attrs_post_init__(self) -> None:
+        self.places = Places(self.limits)
+        self._working = Working(self.limits, self.session_id, self.journal, self.publish, self.wall)
         self.finished = Finished(
             self.limits, self.session_id, self.journal, self.on_kept, self._calls.pop
         )
@@ -91,15 +90,11 @@ class Calls:
             raise ExecutionFailed("the script has ended; it makes no call any more")
         if self.nursery.cancel_scope.cancel_called:
             raise SessionGone("the session has ended; open a new one and call again")
-        self._room_in_flight()
-        size, room = weigh(args), self.limits.calls_bytes
-        if self._args_bytes + size > room:
-            raise LimitReached(
-                f"the arguments of the calls and tasks under way would have more than {room} bytes "
-                "(limits.calls_bytes); wait for some of them to finish"
-            )
+        self.places.check()
+        size = weigh(args)
+        self.places.check_args(size)
         if patience <= 0:
-            self._room_for_task()
+            self._working.check_room()
         now = trio.current_time()
         call = Call(
             self.new_id(),
@@ -110,17 +105,16 @@ class Calls:
             timestamp(self.wall()),
             now,
             now + hard_timeout,
+            # Born with a deadline beyond any wait, so that no path leaves a call without one.
+            trio.CancelScope(deadline=now + min(hard_timeout, patience + ttl)),
             size,
             within=within,
             overdue=overdue,
         )
         if within is not None:
             within.makes.append(call)
-        # Born with a deadline beyond any wait, so that no path leaves a call without one.
-        call.scope.deadline = min(call.hard_end, now + patience + ttl)
         self._calls[call.id] = call
-        self._in_flight.add(call.id)
-        self._args_bytes += size
+        self.places.take(call)
         script = None if within is None else within.id
         self.journal.note(
             facts.CallBegun, self.session_id, call.id, server, tool, bool(args), size, script
@@ -128,26 +122,13 @@ class Calls:
         begin(self.nursery, self._wall(call), self._run, call, send, name=f"call {call.id}")
         return call
 
-    @contextmanager
-    def place(self) -> Generator[None]:
+    def place(self) -> AbstractContextManager[None]:
         """Counts a request that may wait for a server without being a call, while it does.
 
         Raises:
             LimitReached: there are too many, calls and others together.
         """
-        self._room_in_flight()
-        self._others += 1
-        try:
-            yield
-        finally:
-            self._others -= 1
-
-    def _room_in_flight(self) -> None:
-        if len(self._in_flight) + self._others >= self.limits.calls:
-            raise LimitReached(
-                f"{self.limits.calls} calls are in flight in this session (limits.calls); "
-                "wait for some of them to finish"
-            )
+        return self.places.one()
 
     async def wait(
         self,
@@ -204,42 +185,7 @@ class Calls:
         return call.slot.peek()
 
     def _has_room(self, call: Call) -> bool:
-        return call.task is not None or len(self._working) < self.limits.tasks
-
-    @contextmanager
-    def heard(self, question: Question) -> Generator[None]:
-        """While a question is open: those calls wait for it that it may be of."""
-        if question.call is None:
-            sent = [call for call in self.under_way(question.server) if call.is_sent]
-            # Of the tasks the newest will be it: the others have gone on without an answer.
-            concerned = [call for call in sent if call.task is None or call is sent[-1]]
-            if len(sent) == 1:
-                question.call = sent[0].id
-        else:
-            concerned = [call for call in (self._calls.get(question.call),) if call is not None]
-        # Who waits for a script is who can answer what its calls are asked.
-        concerned += {c.within.id: c.within for c in concerned if c.within is not None}.values()
-
-        def tell() -> None:
-            for call in concerned:
-                call.tell()
-
-        question.concerns = [call.id for call in concerned]
-        question.tell = tell
-        for call in concerned:
-            call.questions.append(question)
-            self.journal.note(facts.CallAsked, self.session_id, call.id, question.id)
-        tell()
-        try:
-            yield
-        finally:
-            for call in concerned:
-                call.questions.remove(question)
-                call.tell()
-                if question.state is QuestionState.EXPIRED:
-                    call.lapsed = Lapsed(
-                        question.id, question.server, self.limits.question_timeout_ms
-                    )
+        return call.task is not None or self._working.has_room
 
     def promote(self, call: Call) -> None:
         """Make a task of a call whose request will not be answered with its outcome.
@@ -253,35 +199,15 @@ class Calls:
             self._keep(call)
             return
         try:
-            self._room_for_task()
+            self._working.check_room()
         except LimitReached:
             self.abandon(call, "too many working tasks")
             raise
         call.state = step(CALL, call.state, CallState.PROMOTED)
-        self._in_flight.remove(call.id)
+        self.places.leave(call)
         call.expires = trio.current_time() + call.ttl
         call.scope.deadline = min(call.hard_end, call.expires)
-        self._make_task(call)
-
-    def _make_task(self, call: Call) -> Task:
-        created = timestamp(self.wall())
-        task = call.task = self._working[call.id] = Task(
-            call.id,
-            TaskState.WORKING,
-            created,
-            created,
-            call.server,
-            call.tool,
-            call.args,
-            round(call.ttl * 1000),
-            call.args_bytes,
-            call.said,
-        )
-        self.publish(call.server, events.TaskCreated(call.id, call.tool, task.ttl_ms))
-        self.journal.note(
-            facts.CallPromoted, self.session_id, call.id, call.server, call.tool, task.ttl_ms
-        )
-        return task
+        self._working.begin(call)
 
     def queued(self, call: Call) -> None:
         """It is a script, and others have to end first."""
@@ -304,17 +230,10 @@ class Calls:
         error = call.slot.error
         fate = TaskState.COMPLETED if error is None else TaskState.FAILED
         outcome = error if isinstance(error, ToolError) else call.slot.peek()
-        task = self._make_task(call)
+        task = self._working.begin(call)
         self._measure(call, fate, outcome)
-        self._finish(call, task, fate, outcome)
+        self._working.end(call, task, fate, outcome)
         self.finished.keep(call)
-
-    def _room_for_task(self) -> None:
-        if len(self._working) >= self.limits.tasks:
-            raise LimitReached(
-                f"{self.limits.tasks} tasks are working in this session (limits.tasks); "
-                "fetch, cancel or wait for some of them first"
-            )
 
     async def _run(self, call: Call, send: Send) -> None:
         try:
@@ -330,10 +249,10 @@ class Calls:
                     # Its deadline. Who cancels it on purpose has settled the slot before.
                     self._out_of_time(call)
         finally:
-            # No-ops unless the session is ending: whoever waits in a nursery of somebody else
-            # must hear of it.
-            self._settle(call, TaskState.CANCELLED, gone())
-            self._args_bytes -= call.args_bytes
+            if not call.slot.is_settled:
+                # The session is ending: who waits in a nursery of somebody else must hear of it.
+                self._settle(call, TaskState.CANCELLED, gone())
+            self.places.over(call)
             if call.within is not None:
                 call.within.makes.remove(call)
             if call.task is None:
@@ -362,7 +281,7 @@ class Calls:
         if call.slot.is_settled:
             return False
         fate, outcome = self._measure(call, fate, outcome)
-        self._in_flight.discard(call.id)
+        self.places.leave(call)
         error = outcome if isinstance(outcome, ToolError) else None
         if isinstance(outcome, ToolError):
             call.slot.fail(outcome)
@@ -372,7 +291,7 @@ class Calls:
         for made in tuple(call.makes):
             self.abandon(made, "its script has ended")
         if call.task is not None:
-            self._finish(call, call.task, fate, outcome)
+            self._working.end(call, call.task, fate, outcome)
         elif fate is TaskState.CANCELLED:
             call.state = step(CALL, call.state, CallState.CANCELLED)
         else:
@@ -405,26 +324,6 @@ class Calls:
         if wall.log_id is not None and fate in {TaskState.COMPLETED, TaskState.FAILED}:
             return TaskState.FAILED, InternalError(wall.log_id)
         return fate, outcome
-
-    def _finish(self, call: Call, task: Task, fate: TaskState, outcome: Result | ToolError) -> None:
-        task.status = step(TASK, task.status, fate)
-        del self._working[call.id]
-        task.last_updated_at = timestamp(self.wall())
-        call.expires = trio.current_time() + self.limits.finished_task_ms / 1000
-        if isinstance(outcome, ToolError):
-            task.error = outcome.message
-        self.publish(call.server, ended(call, task))
-        level: logs.Level = "warn" if fate is TaskState.FAILED else "info"
-        # No fact: what failed may say what it was called with.
-        logs.write(
-            level,
-            f"task_{fate.value}",
-            session=self.session_id,
-            server=call.server,
-            tool=call.tool,
-            task_id=call.id,
-            error=task.error,
-        )
 
     def abandon(self, call: Call, reason: str) -> None:
         """Nobody wants it any more: it is cancelled, if it is not over."""
@@ -462,8 +361,12 @@ class Calls:
         call = self._calls.get(task_id)
         return None if call is None or call.task is None else call
 
+    def of_id(self, call_id: str) -> Call | None:
+        """One under way, task or not, or that of a task which is kept."""
+        return self._calls.get(call_id)
+
     def known(self, call_id: str) -> Call:
-        """One under way, task or not, or that of a task which is kept.
+        """The same.
 
         Raises:
             NotFound: it is neither.
@@ -475,7 +378,7 @@ class Calls:
 
     @property
     def has_unsettled(self) -> bool:
-        return bool(self._in_flight or self._working)
+        return bool(self.places or self._working)
 
     def tasks(self) -> list[Task]:
         """Oldest first."""
@@ -483,8 +386,7 @@ class Calls:
 
     def working(self, server: str | None = None) -> list[Task]:
         """Oldest first, by their calls."""
-        working = (task for _, task in sorted(self._working.items()))
-        return [task for task in working if server in (None, task.server)]
+        return self._working.of(server)
 
     def under_way(self, server: str | None = None) -> list[Call]:
         """Not settled yet, tasks or not; oldest first."""
@@ -494,7 +396,7 @@ class Calls:
 
     def unsettled(self) -> list[Call]:
         """Those of all servers, in no order."""
-        return [self._calls[id_] for id_ in (*self._in_flight, *self._working)]
+        return [self._calls[id_] for id_ in (*self.places, *self._working)]
 
     def progressed(self, call: Call, said: Mapping[str, Any]) -> None:
         """The backend says how far it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -19,6 +20,7 @@ from emceepee_trio.journal import Journal
 from emceepee_trio.model import events
 from emceepee_trio.model.facts import QuestionLeft, QuestionRelayed
 from emceepee_trio.model.states import QuestionState
+from emceepee_trio.session.calls.asked import heard
 from emceepee_trio.session.calls.calls import Calls
 from emceepee_trio.session.questions.question import Kind, Question
 from emceepee_trio.session.questions.questions import Questions
@@ -138,7 +140,7 @@ async def open_scene(journal: Journal | None = None, **limits: int) -> AsyncGene
             ids,
             wall,
             "s",
-            calls.heard,
+            partial(heard, calls),
             relay=relay.during,
         )
         scene = Scene(relay, calls, questions, told, nursery)

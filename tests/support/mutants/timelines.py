@@ -34,10 +34,10 @@ TIMELINES = (
     ),
     mutant(
         "only the first call that may wait for a question is named",
-        "session/calls/calls.py",
-        "            call.questions.append(question)\n            self.journal",
-        "            call.questions.append(question)\n"
-        "        for call in concerned[:1]:\n            self.journal",
+        "session/calls/asked.py",
+        "        call.questions.append(question)\n        calls.journal",
+        "        call.questions.append(question)\n"
+        "    for call in concerned[:1]:\n        calls.journal",
         _NOTED,
     ),
     mutant(
