@@ -36,13 +36,10 @@ class Reader:
     failures: int = attrs.field(default=0, init=False)
     """Facts that it has failed to read; only the first is logged."""
 
-    def tell(self, fact: Fact) -> None:
-        try:
-            self.read(fact)
-        except Exception as bug:  # noqa: BLE001 - a firewall: whoever notes is in the middle of something
-            self.failures += 1
-            if self.failures == 1:
-                logs.crash("reader_crashed", bug, reader=self.name)
+    def failed(self, bug: Exception) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            logs.crash("reader_crashed", bug, reader=self.name)
 
 
 @attrs.define(eq=False, repr=False)
@@ -68,7 +65,10 @@ class Journal:
         self._is_telling = True
         try:
             for reader in readers:
-                reader.tell(fact)
+                try:
+                    reader.read(fact)
+                except Exception as bug:  # noqa: BLE001 - a firewall: whoever notes is in the middle of something
+                    reader.failed(bug)
         finally:
             self._is_telling = False
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import attrs
 import trio
@@ -16,15 +15,16 @@ class Uses:
     """When the last one has ended, on trio's clock."""
     _count: int = attrs.field(default=0, init=False)
 
-    @contextmanager
-    def one(self) -> Generator[None]:
+    def one(self) -> AbstractContextManager[object]:
         """Around one, whatever is waited for in it."""
+        return self
+
+    def __enter__(self) -> None:
         self._count += 1
-        try:
-            yield
-        finally:
-            self._count -= 1
-            self.touch()
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        self.touch()
 
     def touch(self) -> None:
         self.last = trio.current_time()

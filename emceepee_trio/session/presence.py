@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import attrs
 import trio
@@ -22,15 +22,16 @@ class Presence:
     requests: int = attrs.field(default=0, init=False)
     """Under way, and streams that have a reader."""
 
-    @contextmanager
-    def busy(self) -> Generator[None]:
-        """A request is under way, or a stream has a reader."""
+    def busy(self) -> AbstractContextManager[None]:
+        """Entered while a request is under way, or a stream has a reader."""
+        return self
+
+    def __enter__(self) -> None:
         self.requests += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
-            self.touch()
+
+    def __exit__(self, *_: object) -> None:
+        self.requests -= 1
+        self.touch()
 
     def touch(self) -> None:
         self.idle_since = trio.current_time()

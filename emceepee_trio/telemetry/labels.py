@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 import attrs
 
@@ -53,6 +54,7 @@ class Labels:
         return said, self._tools[key]
 
 
+@lru_cache(MAX_METRIC_SERVERS)
 def shown(name: str) -> str:
     """Nothing in it that a line of text could not have, half a surrogate pair for one."""
     short = name if len(name) <= MAX_METRIC_LABEL else name[: MAX_METRIC_LABEL - 1] + "…"

@@ -2,7 +2,8 @@
 
 What counts is the time that the processor spent on a step, not the clock: a busy machine makes
 every step long, and none of them slow. To ask for that time is dear, so the clock is looked at
-first: what took little of it took no more of the processor.
+first: what took little of it took no more of the processor. A step is counted from the end of the
+one before: what trio does in between is little, and waits spend nothing.
 
 Collections of garbage but those of the youngest objects look at what everybody has made, so they
 are taken off the step in which they happen, and counted by themselves: all wait for them just as
@@ -59,11 +60,14 @@ class Watchdog(Instrument):
     """Seconds that the processor has spent on the calling thread."""
     tell: Callable[[LongStep], None]
     """Called between two steps."""
+    _fresh: float = attrs.field(init=False)
+    """Seconds after which we ask again what the processor has spent."""
     _looked: float = attrs.field(init=False)
-    """When we asked what the processor had spent; that in which we are made began unseen."""
+    """When we asked; that in which we are made began unseen."""
     _had_spent: float = attrs.field(init=False)
+    """What it had, then."""
     _since: float = attrs.field(init=False)
-    """When this step began."""
+    """When the last step ended."""
     _collecting: float = attrs.field(default=0.0, init=False)
     _collected: float = attrs.field(default=0.0, init=False)
     """Seconds of this step."""
@@ -71,25 +75,21 @@ class Watchdog(Instrument):
     """Those not told of yet: a collection may come in the middle of anything, also of telling."""
 
     def __attrs_post_init__(self) -> None:
-        self._look(self.clock())
-
-    def _look(self, now: float) -> None:
-        self._since = self._looked = now
+        self._fresh = min(FRESH, self.threshold / 4)
+        self._since = self._looked = self.clock()
         self._had_spent = self.spent()
 
-    def before_task_step(self, task: Task) -> None:
-        self._collected = 0.0
-        self._since = now = self.clock()
-        if now - self._looked >= min(FRESH, self.threshold / 4):
-            self._look(now)
-
     def after_task_step(self, task: Task) -> None:
-        if self.clock() - self._since >= self.threshold:
+        began, now = self._since, self.clock()
+        self._since = now
+        if now - self._looked >= self._fresh:
             # Others may have had all of the time between our look and its begin.
-            before = self._since - self._looked
-            seconds = self.spent() - self._had_spent - before - self._collected
+            before = began - self._looked + self._had_spent
+            self._looked, self._had_spent = now, self.spent()
+            seconds = self._had_spent - before - self._collected
             if seconds >= self.threshold:
                 self._tell_of(task, seconds)
+        self._collected = 0.0
         while self._collections:
             self.tell(LongStep(COLLECTION, COLLECTION, self._collections.pop(), "", ""))
 
@@ -114,7 +114,7 @@ class Watchdog(Instrument):
             self._collecting = self.spent()
             return
         seconds = self.spent() - self._collecting
-        if trio.lowlevel.in_trio_task():  # which no other thread is
+        if trio.lowlevel.in_trio_run():  # which no other thread is
             self._collected += seconds
         if seconds >= self.threshold:
             self._collections.append(seconds)

@@ -155,6 +155,30 @@ async def test_a_collection_is_nobodys_step() -> None:
     assert collection.seconds == pytest.approx(0.5)
 
 
+async def test_a_collection_between_two_steps_is_nobodys_either() -> None:
+    processor = Processor()
+
+    class Collects(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            gc.collect()
+
+    def collecting(phase: str, info: object) -> None:
+        if phase == "stop":
+            processor.work(0.5)
+
+    between = Collects()
+    gc.callbacks.append(collecting)
+    try:
+        with watched(processor) as found:
+            trio.lowlevel.add_instrument(between)
+            await trio.lowlevel.checkpoint()
+            trio.lowlevel.remove_instrument(between)
+            await trio.lowlevel.checkpoint()
+    finally:
+        gc.callbacks.remove(collecting)
+    assert {step.kind for step in found} == {COLLECTION}
+
+
 async def test_a_collection_of_another_thread_takes_nothing_off() -> None:
     processor = Processor()
 

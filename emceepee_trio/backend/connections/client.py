@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -79,6 +79,9 @@ ASKED = 100
 PAUSES = (0.05, 0.25)
 """Seconds, the first and the longest, before it is asked again if it wants nothing but that."""
 
+NOT_CARRIED: AbstractContextManager[object] = nullcontext()
+"""In place of `as_post`, where nothing is."""
+
 CHECK = 10.0
 """Seconds to answer whether it is still there."""
 
@@ -95,9 +98,17 @@ class Negotiated:
     server_info: Mapping[str, Any]
     instructions: str | None
 
-    @property
+    @cached_property
     def is_modern(self) -> bool:
         return self.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @cached_property
+    def has_tasks(self) -> bool:
+        """Whether some tools may have to be called as tasks, as in that era: see `tasks.py`."""
+        found: Any = self.capabilities
+        for name in ("tasks", "requests", "tools", "call"):
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found is not None and not self.is_modern
 
 
 @attrs.define(eq=False, repr=False)
@@ -219,8 +230,8 @@ class Client:
     ) -> dict[str, Any]:
         if request_id is None:
             request_id = next(self._ids)
-        body, options = self._envelope(method, dict(params or {}), tool, capabilities)
-        options["request_id"] = request_id
+        body, headers = self._envelope(method, dict(params or {}), tool, capabilities)
+        options: CallOptions = {"request_id": request_id, "headers": headers}
         if on_progress is not None:
             body["_meta"] = {**body.get("_meta", {}), "progressToken": request_id}
             self.callbacks.progress[request_id] = on_progress
@@ -228,7 +239,8 @@ class Client:
         self._under_way += 1
         post = Post(request_id, on_stream=on_stream)
         try:
-            with as_post(post), self.witness.asking(request_id):
+            carried = NOT_CARRIED if self.http is None else as_post(post)
+            with carried, self.witness.asking(request_id):
                 result = await self.dispatcher.send_raw_request(
                     method, body or None, options, leaves_long=leaves_long
                 )
@@ -288,8 +300,8 @@ class Client:
         Never raises for it: an error is an answer, too.
         """
         method = "server/discover" if self.negotiated.is_modern else "ping"
-        body, options = self._envelope(method, {}, None)
-        options["request_id"] = next(self._ids)
+        body, headers = self._envelope(method, {}, None)
+        options: CallOptions = {"request_id": next(self._ids), "headers": headers}
         with trio.move_on_after(CHECK):
             try:
                 await self.dispatcher.send_raw_request(method, body or None, options)
@@ -312,9 +324,9 @@ class Client:
         params: dict[str, Any],
         tool: Params | None,
         capabilities: Params | None = None,
-    ) -> tuple[dict[str, Any], CallOptions]:
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """What is sent, and the headers that it is sent with, where it has some."""
         agreed = self.negotiated
-        headers = {MCP_PROTOCOL_VERSION_HEADER: agreed.protocol_version}
         if agreed.is_modern:
             extensions = self.callbacks.host.extensions
             if method == "tools/call" or method in OF_TASKS:
@@ -328,11 +340,15 @@ class Client:
                     agreed.protocol_version, ours if capabilities is None else capabilities
                 ),
             }
+        if self.http is None:
+            return params, {}
+        headers = {MCP_PROTOCOL_VERSION_HEADER: agreed.protocol_version}
+        if agreed.is_modern:
             try:
                 headers |= _copied(method, params, tool)
             except UnicodeError as error:
                 raise MCPError(code=INVALID_PARAMS, message=f"not Unicode: {error}") from None
-        return params, {"headers": headers}
+        return params, headers
 
     async def answer_all(self, asked: Any) -> dict[str, Any]:
         """Put the questions to whom they concern, all at once; fails if one of them is refused."""

@@ -145,7 +145,8 @@ def _message(data: Any) -> JSONRPCMessage | None:
 
 def long_part(message: JSONRPCMessage) -> str | None:
     """The name of what makes it too long to be written at once, if it is."""
-    return next((n for n in ("params", "result") if is_long(getattr(message, n, None))), None)
+    name = "result" if isinstance(message, JSONRPCResponse) else "params"
+    return name if is_long(getattr(message, name, None)) else None
 
 
 def dump(message: JSONRPCMessage) -> Steps[bytes]:

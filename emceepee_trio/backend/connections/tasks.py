@@ -35,10 +35,7 @@ FAREWELL = 0.5
 
 def has_tasks(client: Client) -> bool:
     """Whether some of its tools may have to be called so."""
-    found: Any = client.negotiated.capabilities
-    for name in ("tasks", "requests", "tools", "call"):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found is not None and not client.negotiated.is_modern
+    return client.negotiated.has_tasks
 
 
 def must_be_task(tool: Params | None) -> bool:

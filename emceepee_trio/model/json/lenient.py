@@ -78,21 +78,25 @@ class _Reading:
         return value
 
     def _object(self, value: Mapping[str, Any], cls: Any, path: str) -> dict[str, object]:
-        fields = _fields(cls)
-        takes = {k: fields[name] for k, name in self.aliases.items() if name in fields} | fields
+        fields = takes = _fields(cls)
+        if self.aliases:
+            takes = {k: fields[name] for k, name in self.aliases.items() if name in fields} | fields
         meant = getattr(cls, "meant", None)
         given = value if meant is None else meant(value)  # no copy of what may be very much
         known = [key for key in takes if key in given]  # of very many keys they are few
-        strangers = (key for key in given if key not in takes)
-        named = list(itertools.islice(strangers, NAMED - len(self.strangers)))
-        for key in named:
-            what = f"unknown key {show(key)}{did_you_mean(key, fields)}"
-            self.strangers.append(Problem(path, what))
-        self.more += len(given) - len(known) - len(named)
+        if len(known) < len(given):
+            strangers = (key for key in given if key not in takes)
+            named = list(itertools.islice(strangers, NAMED - len(self.strangers)))
+            for key in named:
+                what = f"unknown key {show(key)}{did_you_mean(key, fields)}"
+                self.strangers.append(Problem(path, what))
+            self.more += len(given) - len(known) - len(named)
         made: dict[str, object] = {}
         for key in known:
             a, it = takes[key], given[key]
-            if it is not None or a.default is attrs.NOTHING or NoneType in get_args(a.type):
+            if type(it) is _only(a.type):  # most are, and have no path yet
+                made[key] = it
+            elif it is not None or a.default is attrs.NOTHING or NoneType in get_args(a.type):
                 made[key] = self.read(it, a.type, join(path, key), a.metadata.get("most_items"))
         return made
 

@@ -25,21 +25,18 @@ FEW = 500
 
 def weight(value: Any) -> int:
     """How much there is to write; looks at no more of it than one step writes."""
-    values, found, each = [value], 0, CHARACTERS // VALUES
+    values, found = [value], 0
     for inner in values:
         kind = type(inner)
         if kind is str:
             found += len(inner)
+        elif kind is dict or kind is list:
+            values += inner.values() if kind is dict else inner
+            if len(values) > VALUES:
+                break
         elif kind is LongText:
             found += CHARACTERS + len(inner)  # never at once
-        elif kind is dict:
-            values += inner.values()
-        elif kind is list:
-            values += inner
-        found += each
-        if found > CHARACTERS:
-            break
-    return found
+    return found + len(values) * (CHARACTERS // VALUES)
 
 
 def is_long(value: Any) -> bool:

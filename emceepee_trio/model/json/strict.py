@@ -189,6 +189,10 @@ def _items(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items() if isinstance(value, Mapping) else enumerate(value)
 
 
+_LIMITS = {"most_items", "max_length", "most_characters"}
+"""Marks of a field that say what is looked at."""
+_BOUNDS = {"low", "high", "max_length", "pattern", "expected"}
+"""Those that say what of it is right."""
 _OF_EACH = {"low", "high", "pattern", "expected"}
 """Bounds that hold for what is in a list or an object, however deep."""
 
@@ -266,6 +270,8 @@ def _converter(aliases: tuple[tuple[str, str], ...]) -> Converter:
     def a_class(cls: Any) -> Hook:
         # Any, since attrs types what it has set by now (type, alias) as perhaps missing.
         fields: dict[str, Any] = {a.name: a for a in fields_of(cls) if a.init}
+        limited = {name for name, a in fields.items() if _LIMITS & a.metadata.keys()}
+        bounded = {name for name, a in fields.items() if _BOUNDS & a.metadata.keys()}
 
         def hook(value: Any, _: Any) -> Any:
             if not isinstance(value, Mapping):
@@ -294,16 +300,20 @@ def _converter(aliases: tuple[tuple[str, str], ...]) -> Converter:
                         mistakes.append(_Mistake((key,), "missing"))
                     continue
                 # No exception is kept: its traceback leads to this frame, and so to all of *data*.
-                found = tuple(itertools.islice(_excess(value[key], a.metadata), MISTAKES))
+                found: tuple[_Mistake, ...] = ()
+                if name in limited:
+                    found = tuple(itertools.islice(_excess(value[key], a.metadata), MISTAKES))
                 if not found:
                     try:
                         made[a.alias] = converter.structure(value[key], a.type)
                     except _Wrong as wrong:
                         found = wrong.mistakes
                     else:
-                        breaches = _breaches(made[a.alias], a.metadata)
-                        found = tuple(itertools.islice(breaches, MISTAKES))
-                mistakes += [mistake.under(key, hide) for mistake in found]
+                        if name in bounded:
+                            breaches = _breaches(made[a.alias], a.metadata)
+                            found = tuple(itertools.islice(breaches, MISTAKES))
+                if found:
+                    mistakes += [mistake.under(key, hide) for mistake in found]
             if mistakes:
                 raise _Wrong(*mistakes)
             instance = cls(**made)

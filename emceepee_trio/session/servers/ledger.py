@@ -32,7 +32,7 @@ class Ledger:
     def add(self, server: str, *, definitions: int = 0, results: int = 0) -> None:
         if server not in self._lines and len(self._lines) >= MAX_LEDGER:
             server = OTHERS
-        line = self._lines.setdefault(server, Tally())
+        line = self._lines.get(server) or self._lines.setdefault(server, Tally())
         line.definitions += definitions
         line.results += results
 
