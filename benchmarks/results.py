@@ -1,9 +1,10 @@
 """What a long result of a server costs: memory, the time to search it, and what others notice.
 
-One `emceepee serve`, two principals. The one calls a tool whose answer has so many megabytes, of
-which it is shown a preview, and then looks for a word in what is kept; the other sends `ping` at a
-fixed rate, over a connection of its own. Each row has a fresh daemon, which has seen
-a short result.
+One `emceepee serve`, two principals, and a server that is a program, or one behind a URL that
+answers with JSON or with events (``--over``). The one principal calls a tool whose answer has so
+many megabytes, of which it is shown a preview, and then looks for a word in what is kept; the other
+sends `ping` at a fixed rate, over a connection of its own. Each row has a fresh daemon, which has
+seen a short result.
 
 Reported are, as multiples of the message, the daemon's memory at its highest while the result came
 and what it held afterwards; the time of the call beside that of a client which reads the same
@@ -24,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
@@ -55,6 +57,11 @@ def result(kind: str, size: int) -> Json:
     match kind:
         case "lines":
             return {"content": [{"type": "text", "text": lines(size)}]}
+        case "a squid in a text":  # which makes each character four bytes of a string of Python
+            return {"content": [{"type": "text", "text": "🦑" + lines(size)}]}
+        case "image":
+            data = "iVBORw0K" * (size // 8)
+            return {"content": [{"type": "image", "mimeType": "image/png", "data": data}]}
         case "JSON in a text":
             return {"content": [{"type": "text", "text": rows(size)}]}
         case "values":
@@ -62,39 +69,86 @@ def result(kind: str, size: int) -> Json:
     raise ValueError(kind)
 
 
-KINDS = ("lines", "JSON in a text", "values")
+KINDS = ("lines", "a squid in a text", "image", "JSON in a text", "values")
+OVER = ("stdio", "json", "events")
+PROGRAM: Json = {"command": sys.executable, "args": [__file__, "--server"]}
 
 
 def message(request_id: Any, said: Json) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": request_id, "result": said}).encode() + b"\n"
+    whole = {"jsonrpc": "2.0", "id": request_id, "result": said}
+    return json.dumps(whole, ensure_ascii=False).encode() + b"\n"
+
+
+def answer(asked: Json) -> bytes:
+    """To a request; nothing, if it is none."""
+    method, params = asked.get("method", ""), asked.get("params") or {}
+    if "id" not in asked:
+        return b""
+    said: Json = {"tools": [{"name": "long", "inputSchema": {"type": "object"}}]}
+    if method == "initialize":
+        info = {"name": "long", "version": "0"}
+        said = {"protocolVersion": params["protocolVersion"], "serverInfo": info}
+        said["capabilities"] = {"tools": {}}
+    elif method == "tools/call":
+        said = result(params["arguments"]["kind"], params["arguments"]["size"])
+    return message(asked["id"], said)
 
 
 def serve() -> None:
     for line in sys.stdin:
-        asked = json.loads(line)
-        method, params = asked.get("method", ""), asked.get("params") or {}
-        if "id" not in asked:
-            continue
-        said: Json = {"tools": [{"name": "long", "inputSchema": {"type": "object"}}]}
-        if method == "initialize":
-            info = {"name": "long", "version": "0"}
-            said = {"protocolVersion": params["protocolVersion"], "serverInfo": info}
-            said["capabilities"] = {"tools": {}}
-        elif method == "tools/call":
-            said = result(params["arguments"]["kind"], params["arguments"]["size"])
-        sys.stdout.buffer.write(message(asked["id"], said))
+        sys.stdout.buffer.write(answer(json.loads(line)))
         sys.stdout.buffer.flush()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Of a server behind a URL."""
+
+    protocol_version = "HTTP/1.1"
+    events = False
+
+    def do_POST(self) -> None:
+        said = answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        kind = "application/json"
+        if self.events and said:
+            said, kind = b"data: " + said + b"\n", "text/event-stream"
+        self.send_response(200 if said else 202)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def do_DELETE(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def entry(over: str) -> Iterator[Json]:
+    """Of the server, in a configuration."""
+    if over == "stdio":
+        yield PROGRAM
+        return
+    of_kind = type("Of", (Handler,), {"events": over == "events"})
+    with ThreadingHTTPServer(("127.0.0.1", 0), of_kind) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield {"url": f"http://127.0.0.1:{server.server_port}/mcp"}
+        server.shutdown()
 
 
 # The measurement
 
 
 @contextlib.contextmanager
-def daemon(folder: Path, size: int) -> Iterator[tuple[int, int]]:
+def daemon(folder: Path, size: int, server: Json | None = None) -> Iterator[tuple[int, int]]:
     """The process and the port of an `emceepee serve` that takes such messages."""
     config, ready = folder / "config.json", folder / "port"
     settings = {
-        "mcpServers": {"long": {"command": sys.executable, "args": [__file__, "--server"]}},
+        "mcpServers": {"long": PROGRAM if server is None else server},
         "limits": {"message": 2 * size + 10 * MB, "values": 100_000_000},
         "results": {"bytes": 4 * size + 10 * MB},
         "http": {"tokens": TOKENS},
@@ -200,10 +254,14 @@ def alone(kind: str, size: int) -> float:
         return took
 
 
-def measure(kind: str, size: int) -> Json:
+def measure(kind: str, size: int, over: str) -> Json:
     length = len(message(1, result(kind, size)))
     beside = alone(kind, size)
-    with tempfile.TemporaryDirectory() as folder, daemon(Path(folder), size) as (pid, port):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        entry(over) as server,
+        daemon(Path(folder), size, server) as (pid, port),
+    ):
         client = Client(port, TOKENS["attacker"])
         call(client, kind, 50_000)
         with Pings(port) as idle:
@@ -228,6 +286,7 @@ def measure(kind: str, size: int) -> Json:
                 greps.append(time.perf_counter() - start)
         return {
             "kind": kind,
+            "over": over,
             "mb": round(length / MB, 1),
             "peak": peak / length,
             "after": after / length,
@@ -264,22 +323,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="of each row; the medians are shown")
     parser.add_argument("--mb", type=int, action="append", help="of a result; 1, 10 and 100")
     parser.add_argument("--row", action="append", help="only kinds that begin so")
+    parser.add_argument("--over", choices=OVER, default="stdio", help="how its server is reached")
     parser.add_argument("--json", type=Path, help="write all that was found there")
     parser.add_argument("--server", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.server:
         return serve()
-    print(f"{'':16}" + "".join(f"{head:>12}" for head, _ in COLUMNS.values()))
+    print(f"{'':20}" + "".join(f"{head:>12}" for head, _ in COLUMNS.values()))
     found: list[Json] = []
     for kind in KINDS:
         if not kind.startswith(tuple(given.row or [""])):
             continue
         for size in given.mb or (1, 10, 100):
-            runs = [measure(kind, size * MB) for _ in range(max(1, min(given.runs, 5)))]
+            runs = [measure(kind, size * MB, given.over) for _ in range(max(1, min(given.runs, 5)))]
             found += runs
             shown = {name: median(run[name] for run in runs) for name in COLUMNS}
             said = (f"{shown[name]:12{how}}" for name, (_, how) in COLUMNS.items())
-            print(f"{kind:16}" + "".join(said), flush=True)
+            print(f"{kind:20}" + "".join(said), flush=True)
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1), "utf-8")
     return None

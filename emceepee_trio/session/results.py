@@ -98,7 +98,10 @@ class Results:
                     f"result {result_id!r} was kept for {self.settings.keep_ms} ms "
                     "(results.keep_ms) and is gone; call again for a new one"
                 )
-        raise NotFound(f"no result {result_id!r} in this session")
+        raise NotFound(
+            f"no result {result_id!r} in this session; a preview has the id of what it is of as "
+            '"result"'
+        )
 
     def file_of(self, kept: Kept) -> str | None:
         """Where its client finds it, if it has a file and the client is on this machine."""

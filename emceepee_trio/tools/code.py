@@ -40,7 +40,7 @@ from .execution import ExecuteTool, execute_tool, promoted
 from .finding import list_tools
 from .prompts import get_prompt, list_prompts
 from .resources import list_resource_templates, list_resources, read_resource
-from .results.preview import JSON, NEXT, RESULT, TEXT
+from .results.preview import JSON, RESULT, TEXT, next_of
 from .results.reading import read_result
 from .search import codemode_search
 from .servers import list_servers
@@ -197,7 +197,7 @@ class _Running:
             why = error.strerror or str(error)
             logs.write("warn", "result_not_kept", session=self._request.session.id, error=why)
             return {"hint": "return less, or a part of it"}
-        return {"result": kept.id, "uri": RESULT + kept.id, "next": NEXT}
+        return {"result": kept.id, "uri": RESULT + kept.id, "next": next_of(kept)}
 
     def _tell(self, call: Call, script: Script) -> None:
         progress = _progress(script)

@@ -93,7 +93,10 @@ def preview(answer: Answer, at: int = 0) -> Any:
     assert link["type"] == "resource_link"
     assert link["uri"] == f"emceepee://results/{said['result']}"
     assert (link["size"], link["mimeType"]) == (said["bytes"], said["type"])
-    assert "read_result" in said["next"]
+    ways = "bytes" if "lines" not in said else "lines, bytes or grep"
+    if said["type"] == "application/json":
+        ways = "lines, bytes, grep or path"
+    assert said["next"] == f"read_result with this id, and {ways}"
     assert len(json.dumps(answer.result["content"])) < 4 * KIB
     return said
 
@@ -201,6 +204,7 @@ WRONG: tuple[dict[str, Any], ...] = (
     {"lines": [1]},
     {"lines": [1, 2], "bytes": [1, 2]},
     {"grep": "("},
+    {"around": 3},
 )
 
 
@@ -288,9 +292,13 @@ async def test_a_path_leads_into_its_json(connect: Open) -> None:
         for path in "/7/nothing", "[", "/x":
             error = await emceepee.fails("read_result", id=result, path=path)
             assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
+        said, about = await part(emceepee, id=result, path="nothing")
+        assert (said, about["is"]) == ("null", "null")
+        assert "an array of 1204" in about["note"]
         text = preview(await emceepee.execute("a", "lines"))["result"]
         error = await emceepee.fails("read_result", id=text, path="/0")
         assert "not JSON" in error["message"]
+        assert "use grep" in error["message"]
 
 
 async def test_a_link_is_a_resource(connect_as_either: Open) -> None:

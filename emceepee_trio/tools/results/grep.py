@@ -60,7 +60,10 @@ class Grep:
         try:
             in_text = compiled(pattern, regex.MULTILINE)
         except NoPattern as error:
-            raise InvalidArguments(f"grep: not a regular expression: {error}") from None
+            raise InvalidArguments(
+                f"grep: not a regular expression: {error}; put a backslash before what is meant "
+                "as it is"
+            ) from None
         in_ascii = None
         with suppress(ValueError):  # (?u) is for texts alone
             if pattern.isascii():

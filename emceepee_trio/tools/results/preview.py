@@ -31,7 +31,6 @@ from .ends import HEAD, TAIL, ends_of
 
 RESULT = "emceepee://results/"
 """What URIs of what is kept begin with."""
-NEXT = "read_result with this id, and lines, bytes, grep or path"
 JSON, TEXT, BINARY = "application/json", "text/plain", "application/octet-stream"
 
 MENTION = 3 * KIB
@@ -224,8 +223,16 @@ class Preview:
             said["file"] = file
         if note is not None:
             said["note"] = note
-        said["next"] = NEXT
+        said["next"] = next_of(kept)
         return [text(dumps(said)), link(kept)]
+
+
+def next_of(kept: Kept) -> str:
+    """In which ways it can be read."""
+    if not kept.is_text:
+        return "read_result with this id, and bytes"
+    also = "bytes, grep or path" if "json" in kept.type else "bytes or grep"
+    return f"read_result with this id, and lines, {also}"
 
 
 def omitted(kept: Kept, head: str, tail: str) -> dict[str, int]:

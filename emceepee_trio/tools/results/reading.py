@@ -57,6 +57,8 @@ class ReadResult:
         given = [name for name in ("lines", "bytes", "path") if getattr(self, name) is not None]
         if len(given) > 1 or (self.grep is not None and given not in ([], ["lines"])):
             yield Problem("", "expected one of lines, bytes, grep and path")
+        if self.around and self.grep is None:
+            yield Problem("around", "lines around what grep finds; give grep, too")
 
 
 @tool(
@@ -240,7 +242,9 @@ async def _selected(kept: Kept, path: str, room: int) -> tuple[str, dict[str, An
             raise InvalidArguments(
                 f"path: {said.get('error', 'it takes too much to look that up')}"
             )
-        about = {key: said[key] for key in ("is", "shown", "more", "omitted") if key in said}
+        about = {
+            key: said[key] for key in ("is", "shown", "more", "omitted", "note") if key in said
+        }
         if "more" in said:
             about["next"] = _next_path(path, said["shown"])
         elif "omitted" in said:

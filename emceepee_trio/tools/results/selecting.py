@@ -44,6 +44,8 @@ def what_of(value: Any) -> str:
         return f"an object with {len(value)} keys: {keys}{', …' if len(value) > 12 else ''}"
     if isinstance(value, list):
         return f"an array of {len(value)}"
+    if value is None:
+        return "null"
     return f"a {'string' if isinstance(value, str) else 'value that is neither array nor object'}"
 
 
@@ -92,11 +94,13 @@ def main(file: str, path: str, room: str) -> None:
         try:
             value = json.loads(data.decode("utf-8", "surrogatepass"))
         except ValueError as error:
-            said = {"error": f"the result is not JSON: {error}"}
+            said = {"error": f"the result is not JSON ({error}); use grep, lines or bytes"}
         else:
             del data
             found = select(value, path)
             said = {"is": what_of(found)} | told(found, int(room))
+            if found is None:
+                said["note"] = f"nothing may be there; the whole result is {what_of(value)}"
     except ValueError as error:  # those of jmespath, too
         said = {"error": str(error)[:1000]}
     except MemoryError:
