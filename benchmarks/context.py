@@ -267,7 +267,7 @@ class Model:
             return self.use(search, query=tool, server=server, schemas=1, limit=1)
         return self.use("list_tools", server=server, tool=f"^{tool}$")
 
-    def call(self, server: str, tool: str, /, timeout_ms: int = 2000, **args: Any) -> str:
+    def call(self, server: str, tool: str, /, timeout_ms: int = 60_000, **args: Any) -> str:
         return self.call_with(server, tool, args, timeout_ms=timeout_ms)
 
     def call_with(self, server: str, tool: str, args: Json, **options: Any) -> str:
