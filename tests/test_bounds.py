@@ -1309,7 +1309,8 @@ async def searching(here: Here) -> None:
         await there.refused("codemode_search", bounds.MAX_FOUND, query="x", limit=101)
 
 
-@tries("model.search.index.MAX_TEXT", "model.search.index.MAX_PARAMETERS")
+@tries("model.search.index.MAX_TEXT", "model.search.index.MAX_NAME")
+@tries("model.search.index.MAX_PARAMETERS")
 @tries("model.search.index.MAX_TERMS", "model.search.index.MAX_POSTINGS")
 @tries("model.search.ranking.MAX_QUERY_TERMS", "model.search.ranking.MAX_CLOSEST")
 async def searches(here: Here) -> None:
@@ -1321,6 +1322,7 @@ async def searches(here: Here) -> None:
 
     long = Entry("tools", "s", "t", description=" " * index.MAX_TEXT + "squid")
     assert found(long, query="squid") == []
+    assert found(Entry("tools", "s", "x" * index.MAX_NAME + "_squid"), query="squid") == []
     many = tuple((f"p{n}", "squid" if n == index.MAX_PARAMETERS else "") for n in range(100))
     assert found(Entry("tools", "s", "t", parameters=many), query="squid") == []
     words = " ".join(f"{'abcdefgh'[n % 8]}{n}x" for n in range(index.MAX_TERMS))
