@@ -81,7 +81,7 @@ TYPES = {
 }
 """Other names of transports."""
 
-IGNORED: Mapping[str, str] = {
+_OF_OTHERS: Mapping[str, str] = {
     **dict.fromkeys(("auth", "oauth"), "put a token into headers"),
     "envFile": "put its variables into env",
     "headersHelper": "put the headers into headers",
@@ -106,7 +106,14 @@ IGNORED: Mapping[str, str] = {
         "",
     ),
 }
-"""Keys of a server that mean nothing here, and what to do instead where something is lost."""
+"""Keys of a server that mean something elsewhere, and what to do here where something is lost."""
+
+IGNORED: Mapping[str, str] = {
+    key: remedy
+    for key, remedy in _OF_OTHERS.items()
+    if ALIASES.get(key, key) not in attrs.fields_dict(Server)
+}
+"""Those that mean nothing here: what we have under such a name one day is read as ours."""
 
 IGNORED_AT_TOP = frozenset({"inputs", "sandbox"})
 """Keys beside the servers that VS Code has."""
