@@ -35,6 +35,10 @@ def run(options: argparse.Namespace) -> int:
         if not options.follow:
             with working("waiting for servers"):
                 await asked.settled(options.server)
+        if options.server is not None:
+            known = answer(await asked.call("list_servers", {}))["servers"]
+            if options.server not in (names := [each["name"] for each in known]):
+                raise Unavailable(shell.no_server(options.server, names))
         while True:
             found = answer(await asked.call("get_logs", wanted))["logs"]
             for entry in found:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -115,7 +117,10 @@ def run(options: argparse.Namespace) -> int:
         state = state_to_keep(options.state_dir)
         trio.run(run_daemon, binds, read, partial(_announce, options), state)
     except (BadToken, CannotListen, Insecure) as error:
-        complain(f"emceepee serve: {error}")
+        hint = ""
+        if os.strerror(errno.EADDRINUSE) in str(error):
+            hint = "; `emceepee doctor` says who does, --bind or PORT names another address"
+        complain(f"emceepee serve: {error}{hint}")
         return 1
     return 0
 

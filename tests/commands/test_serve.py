@@ -397,6 +397,13 @@ def test_what_cannot_be_served_is_told_in_one_line(
     assert said in told
 
 
+def test_who_listens_there_already_is_to_be_found_out(run: Callable[..., tuple[int, str]]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        status, told = run("serve", "--no-auth", "--bind", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert status == 1
+    assert "Address already in use; `emceepee doctor` says who does" in told
+
+
 @pytest.mark.parametrize("name", ["token", "local"])
 def test_nobody_is_made_the_operator_by_a_name(name: str, tmp_path: Path) -> None:
     """Whose status is everybody's, and whose servers are those of the daemon's own token."""

@@ -330,7 +330,11 @@ def test_tasks_are_not_remembered_for_ever() -> None:
             life.promote(0)
             life.settle(0)
             life.end_request(0)
+            block = traced.spans.answering(ASKED)
+            with block as answered:
+                answered({"requestState": str(life.made)})
         assert len(traced.spans._tasks) == REMEMBERED
+        assert len(traced.spans._rounds) == REMEMBERED
         assert not traced.spans._works
 
 

@@ -126,6 +126,8 @@ def test_a_running_daemon_is_asked_for_them(tmp_path: Path) -> None:
         assert "raw   connected  stdio" in run("servers", *how).stdout
         assert "echo text" in run("tools", "demo", *how).stdout
         assert run("logs", "raw", *how).returncode == 0
+        told = run("logs", "nobody", *how)
+        assert told.stderr.startswith("emceepee logs: no server 'nobody'; there are: ")
         told = run("tools", "nobody", *how)
         assert (told.returncode, told.stdout) == (1, "")
         assert told.stderr.startswith("emceepee tools: nobody: ")
