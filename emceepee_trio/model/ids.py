@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
+from ulid import ULID
 
-_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Of ULIDs: 5 bits each, in the order of ASCII, and none that looks like another."""
-_PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
 COUNTER_END = 1 << 16
 """Ids that fit in one millisecond; the next one borrows the next millisecond."""
 
@@ -38,5 +36,5 @@ class Ids:
             self._counter += 1
             if self._counter == COUNTER_END:
                 self._millisecond, self._counter = now + 1, 0
-        made = self._millisecond << 80 | self._counter << 64 | int.from_bytes(self.fresh(8), "big")
-        return "".join([_PAIRS[made >> bits & 0x3FF] for bits in range(120, -1, -10)])
+        head = self._millisecond.to_bytes(6, "big") + self._counter.to_bytes(2, "big")
+        return str(ULID.from_bytes(head + self.fresh(8)))
