@@ -21,6 +21,7 @@ import trio
 
 from emceepee_client import COMMAND, GUARD, MODERN, Answer, Json
 from emceepee_lines import Lines, open_pipes, request, run
+from emceepee_trio.bridge import daemon as far
 from emceepee_trio.bridge import relay
 from emceepee_trio.bridge.daemon import PATIENCE
 from emceepee_trio.bridge.http import Address
@@ -151,7 +152,7 @@ async def test_a_daemon_that_is_started_anew_is_joined_again(tmp_path: Path) -> 
 def test_a_daemon_that_is_away_for_long_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "PATIENCE", 0.1)
+    monkeypatch.setattr(far, "PATIENCE", 0.1)
     said: list[bytes] = []
     it = Relay(Address(f"unix:{tmp_path}/nobody"), lambda: None, said.append)
     it.take(json.dumps(request(1, "initialize", {})).encode())
@@ -250,7 +251,7 @@ def test_an_answer_is_waited_for_until_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the process could end in between."""
-    monkeypatch.setattr(relay, "PATIENCE", 0)
+    monkeypatch.setattr(far, "PATIENCE", 0)
     begins, goes_on = threading.Event(), threading.Event()
 
     def write(line: bytes) -> None:
