@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mcp import MCPError
 from emceepee_trio.backend.connections import client as module
 from emceepee_trio.backend.connections.client import OUTBOX
 from emceepee_trio.config import Retry
+from emceepee_trio.model.json.long_text import LongText
 from fake_backends import Journal, raw
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from recording import Running, running
@@ -229,6 +231,44 @@ async def test_a_backend_that_never_stops_asking_is_stopped(
     assert calls[1]["requestState"] == "s"
     assert "inputResponses" not in calls[5]
     assert calls[5]["requestState"] == "s"
+
+
+async def test_long_texts_are_left_in_the_last_of_the_rounds_alone() -> None:
+    long = "grüße 🦑 " * 10_000
+
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call":
+            return False
+        result: dict[str, Any] = {"content": [{"type": "text", "text": long}]}
+        if "inputResponses" not in request.message["params"]:
+            form = {"message": long, "requestedSchema": {"type": "object", "properties": {}}}
+            asked = {"q": {"method": "elicitation/create", "params": form}}
+            result = {"resultType": "input_required", "inputRequests": asked, "requestState": long}
+        await reply.json({"jsonrpc": "2.0", "id": request.message["id"], "result": result})
+        return True
+
+    with trio.fail_after(GUARD):
+        async with (
+            open_http_server(HttpServer("modern", spoil=spoil)) as server,
+            running({"url": server.url}) as it,
+        ):
+            client = await it.backend.connection()
+            params = {"name": "echo", "arguments": {}}
+
+            async def call(*, leaves_long: bool) -> None:
+                result = await client.request("tools/call", params, leaves_long=leaves_long)
+                said = result["content"][0]["text"]
+                assert isinstance(said, LongText) is leaves_long
+                assert said[:] == long
+
+            for n, leaves_long in enumerate((False, True), 1):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(partial(call, leaves_long=leaves_long))
+                    question = await it.host.question(n)
+                    assert question.params["message"] == long
+                    question.respond(ACCEPT)
+            calls = [request.message["params"] for request in server.of("tools/call")]
+    assert [call.get("requestState") for call in calls] == [None, long] * 2
 
 
 async def test_a_handshake_backend_may_use_the_modern_words_for_something_else() -> None:

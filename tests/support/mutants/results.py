@@ -6,6 +6,21 @@ from . import mutant
 
 RESULTS = (
     mutant(
+        "what a server asks with many words is put to nobody as text",
+        "backend/connections/sdk.py",
+        '        is_whole = outcome.get("resultType", "complete") == "complete"\n',
+        "        is_whole = True\n",
+        "backend/connections/test_client.py::"
+        "test_long_texts_are_left_in_the_last_of_the_rounds_alone",
+    ),
+    mutant(
+        "a preview of an image says that its lines can be read",
+        "tools/results/preview.py",
+        '    if not kept.is_text:\n        return "read_result with this id, and bytes"\n',
+        "",
+        "tools/test_results.py::test_what_it_looks_like_is_said",
+    ),
+    mutant(
         "what is shown whole is shown with long texts that nobody can read",
         "tools/results/shown.py",
         "    return await whole(result)\n",
