@@ -128,7 +128,7 @@ def unfolded(value: Any) -> Generator[None, None, Any]:
     """*value* with strings for the long texts in it. It is changed in its place."""
     if type(value) is LongText:
         return (yield from value.said())
-    holders, n = [value], 0
+    holders, n = [value] if isinstance(value, dict | list) else [], 0
     while holders:
         holder = holders.pop()
         # No name is added to it, so it may be gone through meanwhile.

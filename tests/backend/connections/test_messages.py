@@ -116,7 +116,7 @@ def test_what_is_no_message_is_none(text: str) -> None:
 LONG = "\\u00e4" * 20_000
 
 
-@pytest.mark.parametrize("batch", ["%s", '[%s, {"id": 2, "result": {}}]'])
+@pytest.mark.parametrize("batch", ["%s", '[%s, 7, "x", null, [1], {"id": 2, "result": {}}]'])
 def test_long_texts_are_left_in_what_is_answered_and_nowhere_else(batch: str) -> None:
     result = f'{{"content": [{{"text": "{LONG}"}}], "_meta": {{"{LONG}": ["{LONG}"]}}}}'
     answer, *_ = said(
