@@ -89,6 +89,7 @@ def _shown(
         "ticks": part.window.ticks(since),
         "zooms": zooms(asked, part.window, whole, since),
         "seen": whole.bar(part.window.begins, part.window.ends),
+        "beside": sum(row.kind == "connection" for row in part.beside),
         "first": part.first,
         "last": part.first + len(part.rows) - 1,
         "legend": [(phase, PHASES[phase]) for phase in LEGEND],

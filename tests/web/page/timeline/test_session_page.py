@@ -79,15 +79,19 @@ async def test_everything_that_is_drawn_is_inside_and_said_in_a_table() -> None:
         scene.call(-3, "d", "commit")
         scene.note(-2, facts.QuestionOpened, "q", "elicitation", "git", "d", 9)
         scene.note(-2, facts.CallAsked, "d", "q")
+        assert "3 rows in " in await scene.page()
+        scene.note(-9, facts.ConnectionTrying, "git", 1)
+        scene.note(-8, facts.ConnectionUp, "git", 1, False)
         text = await scene.page()
+    assert "3 rows, beside 1 connection, in " in text
     seen = Drawn()
     seen.feed(text)
     assert seen.bars
     assert all(x >= 0 and x + width <= 100.01 for x, width in seen.bars)
     assert "waits for an answer" in text
     said = [re.sub(r"\s+", " ", row) for row in seen.rows]
-    assert "log git" in said[1]
-    assert "completed 6.00 s" in said[1]
+    assert "log git" in said[3]
+    assert "completed 6.00 s" in said[3]
 
 
 class Drawn(HTMLParser):
