@@ -234,6 +234,7 @@ class Catalog:
             if len(seen) == PAGES or size > SIZE or len(entries) > ENTRIES:
                 raise self._fault(f"does not come to an end of its {source.key}", cursor)
             seen.add(cursor)
+            size += len(cursor)
 
     def _fault(self, what: str, cursor: str) -> ExecutionFailed:
         return ExecutionFailed(

@@ -46,6 +46,7 @@ _OPENING, _LIST = b"[{", ord("[")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (DIGITS + 1))
 _TWO_DIGITS = re.compile(rb"[0-9]{2}")
+_BEGINS_WITH_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MEMBER = re.compile(
     rb'"(id|method|result|error)"\s{0,100}+:\s{0,100}+'
     rb"(?:(-?\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?)(?=\s{0,100}[,}])"
@@ -371,7 +372,7 @@ def outlines(text: bytes | bytearray) -> Steps[list[Outline]]:
 
     What cannot be read, or is long, is None.
     """
-    level = 2 if text[:1] == b"[" else 1
+    level = 2 if _BEGINS_WITH_LIST.match(text) else 1
     found: list[Outline] = []
     gauge, seen, lowest = Gauge(), 0, 0
     for start in range(0, len(text), SLICE):

@@ -320,6 +320,19 @@ async def test_a_list_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch
         await listed(lambda n: {"tools": [{}], "nextCursor": str(n)})
 
 
+async def test_cursors_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SIZE", 10_000)
+    pages: list[int] = []
+
+    def page(n: int) -> dict[str, Any]:
+        pages.append(n)
+        return {"tools": [], "nextCursor": f"{n}{'x' * 4000}"}
+
+    with pytest.raises(ExecutionFailed, match="does not come to an end of its tools"):
+        await listed(page)
+    assert len(pages) < 10
+
+
 async def test_pages_that_grow_without_an_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SIZE", 10_000)
     with pytest.raises(ExecutionFailed, match="does not come to an end of its tools"):

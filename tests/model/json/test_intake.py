@@ -336,6 +336,8 @@ FIVE = {"id": 5, "result": None}
             + b'}, 7, {"x": 1, "error": {}}]',
             [FIVE, {"method": "n"}, {"error": None}],
         ),
+        (b'\xef\xbb\xbf[{"id": 5, "result": ' + DEEP + b"}]", [FIVE]),
+        (b' \n[{"id": 5, "result": ' + DEEP + b"}]", [FIVE]),
         (b"[[" + b'{"id": 5, "result": {}}]]', []),
         (DEEP, []),
         (b"", []),
