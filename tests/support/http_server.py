@@ -73,6 +73,11 @@ class Reply:
     async def end(self) -> None:
         await self._send(h11.EndOfMessage())
 
+    async def raw(self, data: bytes) -> None:
+        """Whatever it is; the connection has to be closed behind it."""
+        async with self._writing:
+            await self._stream.send_all(data)
+
     async def hang_up(self) -> None:
         await self._stream.aclose()
 

@@ -58,7 +58,7 @@ _SENDING = {
 _HEAD, _HEADERS = "http11.receive_response_headers.complete", 3
 """Where httpcore tells what it has read, and the place of the headers in it."""
 MANY = 100
-"""Headers, for others to run before they are looked at again."""
+"""Headers, for others to run before they are looked at again; and pieces of a body."""
 MANY_SAID = 1000
 """Messages of one text that are gone through in one step."""
 
@@ -181,6 +181,7 @@ class Body(httpx2.AsyncByteStream):
     _chunks: AsyncIterator[bytes] = attrs.field(init=False)
     _size: int = attrs.field(default=0, init=False)
     """So far."""
+    _pieces: int = attrs.field(default=0, init=False)
     _stream: EventStream = attrs.field(init=False)
     _is_told: bool = attrs.field(default=False, init=False)
     _events: Iterator[ServerSentEvent | None] = attrs.field(factory=lambda: iter(()), init=False)
@@ -225,6 +226,9 @@ class Body(httpx2.AsyncByteStream):
 
     async def _next_chunk(self) -> bytes:
         chunk = await anext(self._chunks)
+        self._pieces += 1
+        if self._pieces % MANY == 0:  # of what was read at once, there may be one for each byte
+            await trio.lowlevel.checkpoint()
         self._size += len(chunk)
         if self._kind != "events" and self._size > self._measure.size:
             raise self._too_long()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -40,6 +41,7 @@ PATIENCE = 30.0
 deadline, and a stream may be silent for hours."""
 
 SESSION_ID = "mcp-session-id"
+_VISIBLE = re.compile(r"[\x20-\x7e]*")
 SESSION_GONE = "the server has ended our session (HTTP status 404)"
 
 
@@ -105,6 +107,9 @@ class HttpTransport:
                 self.deleted = status
             return
         named = response.headers.get(SESSION_ID)
+        if named is not None and _is_initialize(request) and not _VISIBLE.fullmatch(named):
+            # The SDK would send it back, and fail in the middle of that.
+            raise httpx2.RemoteProtocolError(f"{SESSION_ID} is not of visible ASCII characters")
         if named not in {None, self.session_id} and _is_initialize(request):
             self.session_id = named
         if request.method == "POST" or self.server.transport == "sse":

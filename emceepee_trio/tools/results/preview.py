@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import attrs
+import trio
 
 from ...backend.connections.turns import Turns
 from ...config.bounds import KIB
@@ -37,6 +38,8 @@ MENTION = 3 * KIB
 """Bytes that are left for previews where something short stays beside them."""
 BLOBS = 8
 """Blobs of one answer that are kept each by itself; the others are kept together, as JSON."""
+BREATH = 1000
+"""Blocks that are looked at in one step."""
 PARSED = 256 * KIB
 """Characters of a text that is parsed to say what it looks like; of a longer one, its beginning."""
 COUNTED = 8 * KIB
@@ -108,6 +111,12 @@ def _type_of(block: Any, otherwise: str) -> str:
     return said if isinstance(said, str) and 0 < len(said) <= 100 else otherwise
 
 
+async def _breathe(n: int) -> None:
+    """Between two of what there may be very many of: others run now and then."""
+    if n % BREATH == 0:
+        await trio.lowlevel.checkpoint()
+
+
 @attrs.define(eq=False)
 class Preview:
     results: Results
@@ -123,14 +132,19 @@ class Preview:
         if structured is not None and is_more_than(structured, room):
             del shorter["structuredContent"]
             about_structured = await self._json(structured)
-        texts = [said for block in blocks if (said := _text_of(block)) is not None]
+        texts: list[Text] = []
+        for n, block in enumerate(blocks, 1):
+            await _breathe(n)
+            if (said := _text_of(block)) is not None:
+                texts.append(said)
         keeps_texts = is_more_than(texts, room)
         if not keeps_texts:
-            room -= sum(map(len, texts))
+            room -= sum(map(len, texts))  # few: each has room
         content: list[Any] = []
         rest: list[Any] = []
         is_first = True
-        for block in blocks:
+        for n, block in enumerate(blocks, 1):
+            await _breathe(n)
             if _text_of(block) is not None:
                 if not keeps_texts:
                     content.append(block)
@@ -150,7 +164,11 @@ class Preview:
         return shorter
 
     async def _texts(self, texts: Sequence[Text], block: Any) -> list[dict[str, Any]]:
-        parts: list[Text] = [part for said in texts for part in ("\n", said)][1:]
+        parts, size = list[Text](), -1
+        for n, each in enumerate(texts, 1):
+            await _breathe(n)
+            parts += ("\n", each) if parts else (each,)
+            size += len(each) + 1
         kind = _type_of(block, TEXT) if len(texts) == 1 else TEXT
         elements = None
         looks = None
@@ -162,7 +180,7 @@ class Preview:
         kept = await self.results.keep(
             kind,
             pieces if elements is None else _counted(pieces, elements),
-            sum(map(len, parts)),
+            size,
             text=True,
         )
         if elements is not None:

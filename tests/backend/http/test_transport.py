@@ -71,7 +71,49 @@ async def test_nobody_waits_while_the_answer_is_looked_for_among_very_many(kind:
     assert longest() < 0.05
 
 
+async def test_nobody_waits_while_a_body_comes_byte_by_byte() -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call":
+            return False
+        said: Any = {"jsonrpc": "2.0", "id": request.message["id"], "result": {"content": ["it"]}}
+        body = json.dumps(said).encode() + b" " * 20_000
+        head = "HTTP/1.1 200 OK", "content-type: application/json", "transfer-encoding: chunked"
+        chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+        await reply.raw("\r\n".join((*head, "", "")).encode() + chunks + b"0\r\n\r\n")
+        await reply.hang_up()
+        return True
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(spoil=spoil)) as server:
+            async with running({"url": server.url}) as it:
+                await it.backend.connection()
+                with steps_measured() as longest:
+                    assert (await it.call("any"))["content"] == ["it"]
+    assert longest() < 0.02
+
+
 # -- headers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", ["\u00e9", "a\tb"])
+async def test_a_session_whose_id_cannot_be_sent_back_is_none(named: str) -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "initialize":
+            return False
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+        said = {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
+        body = json.dumps(said).encode()
+        head = "HTTP/1.1 200 OK", "content-type: application/json", f"mcp-session-id: {named}"
+        size = f"content-length: {len(body)}"
+        await reply.raw("\r\n".join((*head, size, "", "")).encode("latin-1") + body)
+        await reply.hang_up()
+        return True
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(spoil=spoil)) as server:
+            async with running({"url": server.url} | LATER) as it:
+                with pytest.raises(ConnectFailed, match="is not of visible ASCII characters"):
+                    await it.backend.connection()
 
 
 async def test_the_headers_of_an_entry_go_with_every_request() -> None:
