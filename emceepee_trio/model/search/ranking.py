@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest, nsmallest
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge, nlargest, nsmallest
 from itertools import islice
 
 import attrs
@@ -21,6 +21,8 @@ from .words import EMPTY, joined, parts, squeezed, stem
 
 MOST = 100
 """Of a ranking, unless more is asked for."""
+BREATH = 2000
+"""Entries that are put in order in one step."""
 MAX_QUERY_TERMS = 64
 """Terms of a query; further ones are not looked for."""
 
@@ -60,11 +62,11 @@ def rank(index: Index, query: str, most: int, wanted: Wanted | None = None) -> S
     for term, share in asked.items():
         _count(index, term, share, scores)
         yield
-    _cover(index, asked, scores)
-    yield
-    exact = _named(index, query)
+    yield from _cover(index, asked, scores)
+    exact = yield from _named(index, query)
     if not exact and len(scores) > MODELS:
-        for term, share in _in_common(index, _best(index, scores, MODELS), scores, asked).items():
+        models = yield from _best(index, scores, MODELS)
+        for term, share in _in_common(index, models, scores, asked).items():
             _count(index, term, share, scores)
             yield
     for number, bonus in exact.items():
@@ -72,18 +74,31 @@ def rank(index: Index, query: str, most: int, wanted: Wanted | None = None) -> S
     if wanted is not None:
         scores = {number: score for number, score in scores.items() if wanted(number)}
         yield
-    best = _best(index, scores, most)
+    best = yield from _best(index, scores, most)
     return Found(best, {number: scores[number] for number in best})
 
 
-def _best(index: Index, scores: Mapping[int, float], most: int) -> list[int]:
-    few: Iterable[int] = scores
-    if len(scores) > most:
-        # The least of the best is soon found, and few are as good.
+def _best(index: Index, scores: Mapping[int, float], most: int) -> Steps[list[int]]:
+    few = list(scores)
+    if len(few) > most:
+        # The least of the best is soon found, and mostly few are as good.
         least = nlargest(most, scores.values())[-1]
         few = [number for number, score in scores.items() if score >= least]
-    entries = index.entries
-    return sorted(few, key=lambda n: (-scores[n], entries[n].place, n))[:most]
+        yield
+    entries, runs = index.entries, list[list[int]]()
+
+    def place(number: int) -> tuple[float, tuple[str, str, str], int]:
+        return -scores[number], entries[number].place, number
+
+    for start in range(0, len(few), BREATH):
+        runs.append(sorted(few[start : start + BREATH], key=place)[:most])
+        yield
+    best: list[int] = []
+    for number in islice(merge(*runs, key=place), most):
+        best.append(number)
+        if len(best) % BREATH == 0:
+            yield
+    return best
 
 
 def _count(index: Index, term: str, share: float, scores: dict[int, float]) -> None:
@@ -94,15 +109,17 @@ def _count(index: Index, term: str, share: float, scores: dict[int, float]) -> N
             scores[number] = get(number, 0.0) + weight * has
 
 
-def _cover(index: Index, asked: Mapping[str, float], scores: dict[int, float]) -> None:
+def _cover(index: Index, asked: Mapping[str, float], scores: dict[int, float]) -> Steps[None]:
     """Raise those of whose names the query has much."""
     covered: dict[int, float] = {}
     for term, share in asked.items():
         for number, part in index.in_names.get(term, {}).items():
             covered[number] = covered.get(number, 0.0) + share * part
+        yield
     for number, part in covered.items():
         if number in scores:  # else there was no room for its terms
             scores[number] *= 1 + COVERAGE * part
+    yield
 
 
 def query_terms(query: str) -> list[str]:
@@ -184,7 +201,7 @@ EXACT, NEARLY, MENTIONED = 3e6, 2e6, 1e6
 """Of a name that is the query; that is it but for case and separators; that stands in it."""
 
 
-def _named(index: Index, query: str) -> dict[int, float]:
+def _named(index: Index, query: str) -> Steps[dict[int, float]]:
     """Entries whose very name it is, or has."""
     found: dict[int, float] = {}
     for text, bonus in _names_in(query):
@@ -192,10 +209,13 @@ def _named(index: Index, query: str) -> dict[int, float]:
         for number in index.by_name.get(squeezed(text), ()):
             exact = bonus == NEARLY and index.entries[number].name == text
             found[number] = max(found.get(number, 0.0), EXACT if exact else bonus)
+            if len(found) % BREATH == 0:
+                yield
         if server:
             for number in index.by_name.get(squeezed(last), ()):
                 if index.entries[number].server == server:
                     found[number] = EXACT if bonus == NEARLY else max(found.get(number, 0), bonus)
+        yield
     return found
 
 

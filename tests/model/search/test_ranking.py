@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee_trio.model.json.intake import Steps, finished
 from emceepee_trio.model.search import index as indexing
 from emceepee_trio.model.search.index import Entry, Index
-from emceepee_trio.model.search.ranking import is_slip, wide
+from emceepee_trio.model.search.ranking import BREATH, Found, is_slip, rank, wide
 from finding import index_of, names, ranked
 
 
@@ -133,3 +134,25 @@ def test_an_index_that_was_changed_is_as_one_made_from_scratch(
         assert getattr(index, part).keys() == getattr(fresh, part).keys()
     one, other = ranked(index, " ".join(query)), ranked(fresh, " ".join(query))
     assert (one.numbers, one.scores) == (other.numbers, other.scores)
+
+
+@pytest.mark.parametrize("most", [100, 10_000])
+def test_very_many_that_fit_alike_are_put_in_order_in_steps(most: int) -> None:
+    index = Index()
+    for number in range(10_000):
+        index.add(number, Entry("tools", "server", "same"))
+    taken = 0
+
+    def counted() -> Steps[Found]:
+        nonlocal taken
+        steps = rank(index, "same", most)
+        while True:
+            try:
+                yield next(steps)
+            except StopIteration as end:
+                found: Found = end.value
+                return found
+            taken += 1
+
+    assert finished(counted()).numbers == list(range(most))
+    assert taken > 10_000 // BREATH
