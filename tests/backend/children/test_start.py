@@ -32,9 +32,10 @@ GUARD = 60
 LATER = {"restart": Retry(base_delay_ms=60_000)}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("how", ["print", "write", "burn", "child"])
 async def test_a_first_start_that_works_is_waited_for(how: str) -> None:
-    entry = installing(how, 5, connect_timeout_ms=1000)
+    entry = installing(how, 3.5, connect_timeout_ms=1000)  # who does nothing has two seconds
     with trio.fail_after(GUARD):
         async with running(entry | LATER) as it:
             await it.backend.connection()
@@ -49,6 +50,7 @@ async def test_a_first_start_that_does_nothing_is_not() -> None:
                 await it.backend.connection()
 
 
+@pytest.mark.once
 async def test_nobody_works_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert start.FIRST == 120
     monkeypatch.setattr(start, "FIRST", 4.0)
