@@ -112,7 +112,9 @@ def take(text: str, path: Sequence[str], key: str) -> str:
     if not is_last or here.comma is not None:
         end = plain.index(",", end) + 1
     start = len(text[: gone.start].rstrip(_BLANKS))
-    if text[end:].lstrip(" \t")[:1] not in ("\r", "\n", "}"):
+    behind = text[end:].lstrip(" \t")[:1]
+    follows_comment = len(plain[:start].rstrip(_BLANKS)) < start
+    if behind not in ("\r", "\n") and (behind != "}" or follows_comment):
         start = gone.start  # a comment before it may end with its line, and this line goes on
         end += len(text[end:]) - len(text[end:].lstrip(" \t"))
     if is_last and here.comma is None and place:

@@ -66,6 +66,7 @@ def test_a_value_that_is_there_is_replaced_in_its_place() -> None:
 def test_a_comment_that_ends_with_its_line_takes_nothing_in() -> None:
     before = '{"s": {"a": 1, // note\n"new": 2, "b": 3}}'
     assert jsonc.loads(take(before, ["s"], "new")) == {"s": {"a": 1, "b": 3}}
+    assert jsonc.loads(take('{"a": 1, // note\n"new": 2}', [], "new")) == {"a": 1}
 
 
 def test_of_a_name_that_stands_twice_the_last_is_meant() -> None:
