@@ -9,7 +9,6 @@ anybody got it is counted, and the next delivery says so.
 
 from __future__ import annotations
 
-import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, takewhile
@@ -21,74 +20,15 @@ from .. import logs
 from ..config.bounds import MAX_DELIVERY_BYTES, MAX_DELIVERY_EVENTS
 from ..journal import Journal
 from ..model import facts
-from ..model.events import Event, Happening, Notification, abridged
+from ..model.events import Event, Happening, abridged
 from ..model.facts import Fact
 from ..model.incidents import event_texts
-from ..model.wire import dumps, event_json, event_type, new_event, timestamp
+from ..model.wire import event_json, event_type, new_event, timestamp
 from ..waits.feed import Feed
+from .pending import KeptEvent, Pending, notice_of
 
 TRIGGERS = 1000
 """Wake-ups remembered for waiters that are slow to run."""
-
-
-@attrs.define(eq=False)
-class _Kept:
-    event: Event
-    until: float
-    """On trio's clock."""
-    notice: str | None
-    """What further ones like it say, which are counted and not kept."""
-    outgoing: int = 0
-    """Responses that are on their way with it; more than one only if asked for again."""
-    delivered: bool = False
-
-    @property
-    def is_pending(self) -> bool:
-        return not self.outgoing and not self.delivered
-
-
-@attrs.define(eq=False)
-class _Pending:
-    """What waits to be taken, oldest first; costs nothing for what is kept beside it.
-
-    Heaps, since what comes back belongs in its place. Only the oldest leaves, or all of them do:
-    so whatever leaves is the oldest among those like it, too, and neither heap has holes.
-    """
-
-    _waiting: list[tuple[str, _Kept]] = attrs.field(factory=list, init=False)
-    _notices: dict[str, list[tuple[str, _Kept]]] = attrs.field(factory=dict, init=False)
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, kept: _Kept) -> None:
-        heapq.heappush(self._waiting, (kept.event.id, kept))
-        if kept.notice is not None:
-            heapq.heappush(self._notices.setdefault(kept.notice, []), (kept.event.id, kept))
-
-    def oldest(self) -> _Kept:
-        return self._waiting[0][1]
-
-    def like(self, notice: str) -> _Kept | None:
-        """The oldest of those that say the same."""
-        alike = self._notices.get(notice)
-        return alike[0][1] if alike else None
-
-    def pop(self) -> _Kept:
-        """The oldest."""
-        _, kept = heapq.heappop(self._waiting)
-        if kept.notice is not None:
-            alike = self._notices[kept.notice]
-            heapq.heappop(alike)
-            if not alike:
-                del self._notices[kept.notice]
-        return kept
-
-    def pop_all(self) -> list[_Kept]:
-        """In no order."""
-        waiting, self._waiting = self._waiting, []
-        self._notices.clear()
-        return [kept for _, kept in waiting]
 
 
 @attrs.frozen
@@ -109,7 +49,7 @@ class Delivery:
     last_event_id: str
     """The newest that the client has been told of, with these."""
     _owner: Events
-    _shown: Sequence[_Kept]
+    _shown: Sequence[KeptEvent]
     _repeated: frozenset[str] = frozenset()
     """Ids of those that were taken before, and not given back."""
     without: Callable[[], str | None] = attrs.field(default=lambda: None, init=False)
@@ -192,8 +132,8 @@ class Events:
     session_id: str
     journal: Journal = attrs.field(factory=Journal)
     triggers: Feed[Trigger] = attrs.field(factory=lambda: Feed[Trigger](TRIGGERS), init=False)
-    _kept: OrderedDict[str, _Kept] = attrs.field(factory=OrderedDict, init=False)
-    _pending: _Pending = attrs.field(factory=_Pending, init=False)
+    _kept: OrderedDict[str, KeptEvent] = attrs.field(factory=OrderedDict, init=False)
+    _pending: Pending = attrs.field(factory=Pending, init=False)
     """Those of them that are."""
     _bytes: int = attrs.field(default=0, init=False)
     _lost: int = attrs.field(default=0, init=False)
@@ -203,14 +143,14 @@ class Events:
 
     def publish(self, server: str, happening: Happening, at: str | None = None) -> None:
         """Synchronous: whoever notices something tells it before anything else can run."""
-        notice = _notice(server, happening)
+        notice = notice_of(server, happening)
         first = self._pending.like(notice) if notice is not None else None
         if first is not None:
             first.event = attrs.evolve(first.event, count=first.event.count + 1)
         else:
             happening = abridged(happening, MAX_DELIVERY_BYTES - 1000)
             event = new_event(self.new_id(), server, at or timestamp(self.wall()), happening)
-            kept = self._kept[event.id] = _Kept(event, self.now() + self.keep_for, notice)
+            kept = self._kept[event.id] = KeptEvent(event, self.now() + self.keep_for, notice)
             self._pending.add(kept)
             self._bytes += event.size
             self._evict()
@@ -310,7 +250,7 @@ class Events:
         The first always fits, unless there is less *room* than usual.
         """
         size, is_all = room, room >= MAX_DELIVERY_BYTES
-        taken: list[_Kept] = []
+        taken: list[KeptEvent] = []
         while self._pending and len(taken) < MAX_DELIVERY_EVENTS:
             size -= self._pending.oldest().event.size
             if size < 0 and (taken or not is_all):
@@ -330,7 +270,7 @@ class Events:
         wanted = {kept.event.id: kept for kept in (*newer, *self._pending.pop_all())}
         return self._deliver([wanted[id_] for id_ in sorted(wanted)], 0, cursor_lost=not known)
 
-    def _deliver(self, taken: list[_Kept], more: int, *, cursor_lost: bool = False) -> Delivery:
+    def _deliver(self, taken: list[KeptEvent], more: int, *, cursor_lost: bool = False) -> Delivery:
         lost, self._lost = self._lost, 0
         events = [kept.event for kept in taken]
         last_event_id = max(self._newest_told, events[-1].id) if events else self._newest_told
@@ -348,10 +288,3 @@ class Events:
         """The newest events of one server, oldest first, delivered or not. Takes nothing."""
         of_server = (k.event for k in reversed(self._kept.values()) if k.event.server == server)
         return [event_json(event) for event in islice(of_server, at_most)][::-1]
-
-
-def _notice(server: str, happening: Happening) -> str | None:
-    """The same text for whatever says no more than the one before it."""
-    if isinstance(happening, Notification) and happening.method.endswith("/list_changed"):
-        return dumps([server, happening.method, happening.params])
-    return None

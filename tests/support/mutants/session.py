@@ -341,7 +341,7 @@ SESSION = (
     ),
     mutant(
         "what comes back is delivered last",
-        "session/events.py",
+        "session/pending.py",
         "        heapq.heappush(self._waiting, (kept.event.id, kept))\n",
         "        self._waiting.append((kept.event.id, kept))\n",
         "session/test_events.py::test_events_of_a_response_that_is_not_written_come_back_in_their_place",
@@ -397,7 +397,7 @@ SESSION = (
     ),
     mutant(
         "a notice collapses into one that was delivered before",
-        "session/events.py",
+        "session/pending.py",
         "            heapq.heappop(alike)\n            if not alike:\n"
         "                del self._notices[kept.notice]\n",
         "            pass\n",
