@@ -132,7 +132,7 @@ class Memory:
     calls: dict[str, Call] = attrs.field(factory=dict)
     server: Server = attrs.field(factory=lambda: Server("memory", command="none"))
     is_modern: bool = False
-    capabilities: Mapping[str, Any] = attrs.field(factory=dict)
+    has_tasks: bool = False
     lost_with: LostWork = attrs.field(factory=LostWork)
 
     @property
