@@ -239,6 +239,9 @@ class McpEndpoint:
             return
         if (twice := connection.duplicates(messages)) is not None:
             raise Refused(400, f"request id {twice!r} is in flight already")
+        if (known := connection.at_once(messages)) is not None:
+            await send_json(send, 200, known, named)
+            return
         stream = client.streams.new()
         # No checkpoint since the session was looked up: it lives, and nobody else has that id.
         connection.take(messages, stream)

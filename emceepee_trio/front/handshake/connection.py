@@ -112,6 +112,13 @@ class HandshakeConnection:
                 seen.add(key)
         return None
 
+    def at_once(self, messages: list[JSONRPCMessage]) -> str | None:
+        """The answer, as it goes out, to a single request that nobody has to think about."""
+        only = messages[0] if len(messages) == 1 else None
+        if not isinstance(only, JSONRPCRequest):
+            return None
+        return self.front.at_once(only, self.version)
+
     def take(self, messages: list[JSONRPCMessage], stream: Stream | None) -> None:
         """Begin to answer the messages of one POST; answers, if any, go to *stream*.
 
@@ -126,15 +133,10 @@ class HandshakeConnection:
                 self.front.observe(message)
                 continue
             assert stream is not None
-            if (said := self.front.at_once(message, self.version)) is not None:
-                self.streams.add(stream, said, is_answer=True)
-                continue
             exchange = self._expect(message.id, stream, waiting)
             self.front.observe(message)
             wall = self._wall(partial(self._fail, exchange))
             begin(self.front.session.outer, wall, self._answer, message, exchange)
-        if stream is not None and not waiting:
-            self.streams.finish(stream)
 
     def _expect(self, request_id: RequestId, stream: Stream, waiting: set[RequestId]) -> Exchange:
         """A request is about to be under way."""
