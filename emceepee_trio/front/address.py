@@ -56,4 +56,5 @@ def workspace_of(scope: Scope, principal: str) -> str:
 
 
 def _query(scope: Scope) -> dict[str, list[str]]:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    query = scope.get("query_string", b"").decode("latin-1")
+    return parse_qs(query, keep_blank_values=True) if query else {}

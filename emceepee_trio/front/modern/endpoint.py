@@ -64,9 +64,8 @@ class Modern:
         send: Send,
         principal: str,
     ) -> None:
-        pairs = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in scope["headers"]]
-        if (twice := find_duplicated_routing_header(pairs)) is not None:
-            raise Refused(400, f"{twice} appears more than once", code=HEADER_MISMATCH)
+        if len(headers) < len(scope["headers"]):
+            _check_repeated(scope)
         message = _single(data)
         if isinstance(message, JSONRPCNotification):
             # This era has none towards a server; they are taken, and mean nothing, but for why a
@@ -138,6 +137,12 @@ async def _answered(
         said = ErrorData(code=no.code, message=no.message, data=no.data)
         return JSONRPCError(jsonrpc="2.0", id=message.id, error=said)
     return await front.call(message, exchange.report, version)
+
+
+def _check_repeated(scope: Scope) -> None:
+    pairs = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in scope["headers"]]
+    if (twice := find_duplicated_routing_header(pairs)) is not None:
+        raise Refused(400, f"{twice} appears more than once", code=HEADER_MISMATCH)
 
 
 def _single(data: Any) -> JSONRPCRequest | JSONRPCNotification:
