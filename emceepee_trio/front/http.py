@@ -237,8 +237,7 @@ class McpEndpoint:
             connection.take(messages, None)
             await send_bytes(send, 202, headers=named)
             return
-        if (twice := connection.duplicates(messages)) is not None:
-            raise Refused(400, f"request id {twice!r} is in flight already")
+        connection.check(messages)
         if (known := connection.at_once(messages)) is not None:
             await send_json(send, 200, known, named)
             return

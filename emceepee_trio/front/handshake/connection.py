@@ -101,16 +101,22 @@ class HandshakeConnection:
     def _exchange(self, request_id: RequestId | None) -> Exchange | None:
         return None if request_id is None else self._exchanges.get(coerce_request_id(request_id))
 
-    def duplicates(self, messages: list[JSONRPCMessage]) -> RequestId | None:
-        """An id that is used twice, or that a request in flight has."""
+    def check(self, messages: list[JSONRPCMessage]) -> None:
+        """Whether the requests of one POST can be taken.
+
+        Raises:
+            Refused: one has an id that another has, there or in flight; or there are too many.
+        """
         seen = set[RequestId]()
         for message in messages:
             if isinstance(message, JSONRPCRequest):
                 key = coerce_request_id(message.id)
                 if key in seen or key in self._exchanges:
-                    return message.id
+                    raise Refused(400, f"request id {message.id!r} is in flight already")
                 seen.add(key)
-        return None
+        at_most = self.front.session.config.limits.calls + MAX_UNANSWERED
+        if len(self._exchanges) + len(messages) > at_most:
+            raise Refused(503, f"more than {at_most} requests wait for their answers")
 
     def at_once(self, messages: list[JSONRPCMessage]) -> str | None:
         """The answer, as it goes out, to a single request that nobody has to think about."""
@@ -124,9 +130,6 @@ class HandshakeConnection:
 
         Synchronous, so that nobody is ever half-way: all of them are taken, or none.
         """
-        at_most = self.front.session.config.limits.calls + MAX_UNANSWERED
-        if stream is not None and len(self._exchanges) + len(messages) > at_most:
-            raise Refused(503, f"more than {at_most} requests wait for their answers")
         waiting = set[RequestId]()
         for message in messages:
             if not isinstance(message, JSONRPCRequest):
