@@ -87,7 +87,7 @@ from emceepee_trio.model.search.index import Entry
 from emceepee_trio.model.timeline.records import MAX_ENDED, MAX_TALLIED, Records
 from emceepee_trio.serving import listen
 from emceepee_trio.serving.connection import CHUNK
-from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS
+from emceepee_trio.serving.requests import LONGEST, MAX_HEAD, MAX_HEADERS
 from emceepee_trio.session import buffers, timers
 from emceepee_trio.session.calls.reissues import Reissues
 from emceepee_trio.session.events import TRIGGERS
@@ -271,7 +271,7 @@ async def connections(here: Here) -> None:
         assert (await one.answer()).status == 200
 
 
-@tries("serving.http1.MAX_HEAD")
+@tries("serving.requests.MAX_HEAD")
 async def head(here: Here) -> None:
     async with serving(App()) as served, served.peer() as peer:
         await peer.send(f"GET / HTTP/1.1\nHost: x\nX: {'x' * MAX_HEAD}\n\n")
@@ -280,7 +280,7 @@ async def head(here: Here) -> None:
     assert str(MAX_HEAD) in answer.body.decode()
 
 
-@tries("serving.http1.MAX_HEADERS")
+@tries("serving.requests.MAX_HEADERS")
 async def headers(here: Here) -> None:
     async with serving(App()) as served, served.peer() as peer:
         await peer.send("GET / HTTP/1.1\nHost: x\n" + "X:\n" * MAX_HEADERS + "\n")
@@ -289,7 +289,7 @@ async def headers(here: Here) -> None:
     assert str(MAX_HEADERS) in answer.body.decode()
 
 
-@tries("serving.http1.LONGEST")
+@tries("serving.requests.LONGEST")
 async def surroundings(here: Here) -> None:
     long = "x" * 2 * LONGEST
     for head in (f"GET / HTTP/1.1\nX:{long}", "POST / HTTP/1.1\nTransfer-Encoding: chunked"):

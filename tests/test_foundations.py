@@ -2,7 +2,7 @@
 
 Most of it would else break in silence: a bound stops holding, a policy is not asked any more. What
 is relied on is named in `backend/connections/sdk.py`, `backend/http/network.py`, `front/sdk.py` and
-`serving/http1.py`, and nowhere else in the package.
+`serving/requests.py`, and nowhere else in the package.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from emceepee_trio.backend.connections import sdk
 from emceepee_trio.backend.http.network import Forbidden, RestrictedTransport
 from emceepee_trio.front.sdk import raw_notify
 from emceepee_trio.serving.asgi import Receive, Scope, Send
-from emceepee_trio.serving.http1 import MAX_HEAD
+from emceepee_trio.serving.requests import MAX_HEAD
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from raw_http import Peer, serving
 

@@ -1,6 +1,6 @@
 """HTTP/1.1 on sockets of our own, for any ASGI app. Knows no MCP.
 
 `binds` where to listen · `listen` how many connections, and the drain · `connection` one of them,
-and a bound on everything its peer could make it wait for · `http1` bytes to requests, answers to
-bytes · `asgi` the types between here and an app.
+and a bound on everything its peer could make it wait for · `requests` bytes to requests,
+`answers` answers to bytes · `asgi` the types between here and an app.
 """

@@ -3,7 +3,7 @@
 One task reads a request, runs the app and writes its answer, then reads the next one. While an app
 runs nobody reads but the app itself, which asks for the body, or for the end of the connection.
 What is written is written at once, and waited for only where that does not fit. Knows how long
-each may take, and nothing of what requests look like; that is in `http1.py`.
+each may take, and nothing of what requests look like; that is in `requests.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import trio
 
 from .. import logs
 from ..waits.firewall import Firewall
+from .answers import CONTINUE, Answer, BadAnswer, refusal
 from .asgi import App, Message, Scope
-from .http1 import CONTINUE, Answer, BadAnswer, BadRequest, RequestHead, Requests, refusal
+from .requests import BadRequest, RequestHead, Requests
 
 SEND_PATIENCE = 30.0
 """Seconds that a piece of an answer may take to be sent; then its reader counts as gone."""

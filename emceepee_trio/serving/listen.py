@@ -16,10 +16,10 @@ import trio
 
 from .. import logs
 from ..waits.sweeper import Sweeper
+from .answers import refusal
 from .asgi import App
 from .binds import Bound
 from .connection import Connection
-from .http1 import refusal
 
 MOST_CONNECTIONS = 4096
 """At once, or half of what this process may open, whichever is less. One more takes the place of

@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from echo_app import GET
+from emceepee_trio.serving.answers import Answer, BadAnswer, refusal
 from emceepee_trio.serving.asgi import Message, Receive, Scope, Send
-from emceepee_trio.serving.http1 import Answer, BadAnswer, RequestHead, refusal
+from emceepee_trio.serving.requests import RequestHead
 from raw_http import GUARD, serving
 
 Headers = list[tuple[bytes, bytes]]

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from echo_app import GET, App
-from emceepee_trio.serving import http1
+from emceepee_trio.serving import requests
 from raw_http import GUARD, serving
 
 CHUNKED = "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n"
@@ -68,10 +68,10 @@ async def test_a_head_request_is_answered_without_a_body() -> None:
         ("POST / HTTP/1.1\nHost: x\nContent-Length: 5, 5\n\nhello", 400),
         ("POST / HTTP/1.1\nHost: x\nContent-Length: 5\n , 5\n\nhello", 400),
         (f"POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n{CHUNKED}", 501),
-        (f"GET / HTTP/1.1\nHost: x\nX: {'x' * http1.MAX_HEAD}\n\n", 431),
-        (f"GET /{'x' * http1.MAX_HEAD} HTTP/1.1\nHost: x\n\n", 431),
+        (f"GET / HTTP/1.1\nHost: x\nX: {'x' * requests.MAX_HEAD}\n\n", 431),
+        (f"GET /{'x' * requests.MAX_HEAD} HTTP/1.1\nHost: x\n\n", 431),
         ("HEAD / HTTP/1.1\nHost: x\n" + "X: 1234567\n" * 5000 + "\n", 431),
-        (f"GET / HTTP/1.1\nHost: x\nX: {'x' * 2 * http1.MAX_HEAD}", 431),  # and no end
+        (f"GET / HTTP/1.1\nHost: x\nX: {'x' * 2 * requests.MAX_HEAD}", 431),  # and no end
     ],
 )
 async def test_what_is_no_request_is_refused_and_nobody_else_hears_of_it(

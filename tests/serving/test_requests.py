@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpu_time import LINEAR, growth
-from emceepee_trio.serving.http1 import LONGEST, MAX_HEAD, MAX_HEADERS, BadRequest, Requests
+from emceepee_trio.serving.requests import LONGEST, MAX_HEAD, MAX_HEADERS, BadRequest, Requests
 from malformed import CASES, Malformed
 
 Understood = list[Any]

@@ -227,7 +227,7 @@ FRONT = (
     ),
     mutant(
         "of two lengths of a request one is believed",
-        "serving/http1.py",
+        "serving/requests.py",
         "        longest = self._at + LONGEST\n",
         "        longest = self._at + LONGEST\n"
         "        parser.set_dangerous_leniencies(lenient_chunked_length=True)\n",
@@ -242,14 +242,14 @@ FRONT = (
     ),
     mutant(
         "a request line is believed to be what llhttp takes for one",
-        "serving/http1.py",
+        "serving/requests.py",
         "        not raw.startswith(line)\n",
         "        False\n",
         "serving/test_malformed.py",
     ),
     mutant(
         "an app writes any header it likes, and what is behind it",
-        "serving/http1.py",
+        "serving/answers.py",
         "not _NAME.fullmatch(name) or not _VALUE.fullmatch(value)",
         "not _NAME.fullmatch(name)",
         "serving/test_answers.py",
