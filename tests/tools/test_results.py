@@ -289,7 +289,7 @@ async def test_a_path_leads_into_its_json(connect: Open) -> None:
         said, rest = await part(emceepee, id=result, **about["next"])
         assert len(json.loads(said)) + rest.get("more", 0) == about["more"]
         assert shown == list(range(len(shown)))
-        for path in "/7/nothing", "[", "/x":
+        for path in "/7/nothing", "[", "/x", "\0":
             error = await emceepee.fails("read_result", id=result, path=path)
             assert error["code"] == "TOOL_ERR_INVALID_ARGUMENTS"
         said, about = await part(emceepee, id=result, path="nothing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -36,6 +37,10 @@ MAX_PATH_BYTES = 128 * 1024 * 1024
 """Of a result in which a path is looked up, which has to be parsed as a whole for that."""
 PATIENCE = 30.0
 """Seconds for that."""
+
+
+_UNSAYABLE = re.compile("[\0\ud800-\udfff]")
+"""In an argument of a program."""
 
 
 @frozen
@@ -228,6 +233,8 @@ async def _selected(kept: Kept, path: str, room: int) -> tuple[str, dict[str, An
             f"path: the result has {kept.size} bytes, more than the {MAX_PATH_BYTES} in which a "
             "path is looked up; use grep, lines or bytes"
         )
+    if _UNSAYABLE.search(path):
+        raise InvalidArguments("path: no program can be told a NUL, or half of a surrogate pair")
     file = "-" if kept.path is None else str(kept.path)
     command = [sys.executable, "-P", str(Path(selecting.__file__)), file, path, str(room)]
     data = b"" if kept.path is not None else kept.read(0, kept.size)
