@@ -431,7 +431,7 @@ PLANTS = [
     Plant(asking, "entries_of", a_list, "list_crashed"),
     Plant(catalog.Catalog, "_fetch", a_look_beside_a_call, "list_crashed"),
     Plant(questions.Questions, "ask", a_question, "question_crashed"),
-    Plant(calls.Calls, "heard", a_question, "question_crashed"),
+    Plant(session, "heard", a_question, "question_crashed"),
     Plant(callbacks.Callbacks, "_answer", a_question, "question_crashed"),
     Plant(events.Events, "publish", a_question_that_cannot_be_told, "event_crashed"),
     Plant(timers.Timers, "_fire", a_timer, "timer_crashed"),
