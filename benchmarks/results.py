@@ -133,11 +133,20 @@ def entry(over: str) -> Iterator[Json]:
     if over == "stdio":
         yield PROGRAM
         return
+    command = [sys.executable, __file__, "--server", "--over", over]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield {"url": f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"}
+        finally:
+            server.terminate()
+
+
+def serve_urls(over: str) -> None:
     of_kind = type("Of", (Handler,), {"events": over == "events"})
     with ThreadingHTTPServer(("127.0.0.1", 0), of_kind) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield {"url": f"http://127.0.0.1:{server.server_port}/mcp"}
-        server.shutdown()
+        print(server.server_port, flush=True)
+        server.serve_forever()
 
 
 # The measurement
@@ -328,7 +337,7 @@ def main() -> None:
     parser.add_argument("--server", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.server:
-        return serve()
+        return serve() if given.over == "stdio" else serve_urls(given.over)
     print(f"{'':20}" + "".join(f"{head:>12}" for head, _ in COLUMNS.values()))
     found: list[Json] = []
     for kind in KINDS:
