@@ -14,6 +14,7 @@ from emceepee_trio.journal import Reader
 from emceepee_trio.model import facts
 from emceepee_trio.model.timeline.records import Records
 from emceepee_trio.model.timeline.rows import Row
+from scripted_peer import NOBODY
 from sharers import Sharer, Sharers, open_sharers, shared
 from standing import check_standing
 
@@ -57,7 +58,7 @@ async def test_what_becomes_of_the_connection_is_in_the_timeline_of_each_who_has
                 *(facts.ConnectionTrying, facts.ChildStarted, facts.ConnectionUp),
                 *(facts.ConnectionLost, facts.ChildEnded, facts.ConnectionEnded),
             ]
-            assert lost.name == "program 1"
+            assert lost.name == f"program {NOBODY + 1}"
 
 
 async def test_who_comes_later_sees_that_it_is_there_and_nothing_of_before(
@@ -70,7 +71,7 @@ async def test_who_comes_later_sees_that_it_is_there_and_nothing_of_before(
         one.begin("of one")
         (two,) = await world.connected("two")
         (row,) = rows(records, two)
-        assert (row.name, row.phase) == ("program 2", "up")
+        assert (row.name, row.phase) == (f"program {NOBODY + 2}", "up")
         assert rows(records, two, "call") == []
         assert len(rows(records, one)) == 2
 
