@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -21,6 +24,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
     expect,
     sync_playwright,
@@ -32,7 +36,9 @@ GUARD = 60.0
 """Seconds after which something is not going to come."""
 HUNG = 240.0
 """Seconds after which a browser is not going to answer its driver, which waits for ever: that
-happened once, with all cores busy, and no wait of a test has an end then."""
+happens once in some hundred times, and no wait of a test has an end then."""
+LEAVING = 60.0
+"""The same, when all has been seen and it only has to close a window."""
 
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -58,12 +64,33 @@ YES_OR_NO = yes_or_no("Shall I go on?", "Go on")
 Json = dict[str, Any]
 
 
+@attrs.define(eq=False)
+class Chromium:
+    """A browser; another one, after it hung as it was left, and was ended."""
+
+    _launch: Callable[[], Browser]
+    _now: Browser = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._now = self._launch()
+
+    def new_context(self, **options: Any) -> BrowserContext:
+        if not self._now.is_connected():
+            self._now = self._launch()
+        return self._now.new_context(**options)
+
+    def close(self) -> None:
+        self._now.close()
+
+
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator[Chromium]:
     program = find(*BROWSERS)
     expect.set_options(timeout=GUARD * 1000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        browser = Chromium(
+            partial(playwright.chromium.launch, executable_path=program, args=list(FLAGS))
+        )
         try:
             yield browser
         finally:
@@ -94,23 +121,50 @@ class Window:
 
 
 @contextmanager
-def window(browser: Browser, **options: Any) -> Iterator[Window]:
-    end = threading.Timer(HUNG, _end_programs, (find(*BROWSERS),))
-    end.start()
-    try:
+def window(browser: Chromium, **options: Any) -> Iterator[Window]:
+    with _ended_after(HUNG):
         context = browser.new_context(**{"viewport": DESK, **options})
-        try:
-            opened = Window(context)
+        opened = Window(context)
+    try:
+        with _ended_after(HUNG):
             yield opened
-        finally:
-            context.close()
     finally:
-        end.cancel()
+        _leave(context)
     assert opened.complaints == [], opened.complaints
 
 
+def _leave(context: BrowserContext) -> None:
+    """What hangs here is no part of what is tested: nothing is shown any more."""
+    with _ended_after(LEAVING) as is_hung:
+        try:
+            context.close()
+        except Error:
+            if not is_hung.is_set():
+                raise
+    if is_hung.is_set():
+        for folder in Path(tempfile.gettempdir()).glob("org.chromium.Chromium.*"):
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _ended_after(patience: float) -> Iterator[threading.Event]:
+    """Browsers, so that what waits for one fails."""
+    is_hung = threading.Event()
+
+    def end() -> None:
+        is_hung.set()
+        _end_programs(find(*BROWSERS))
+
+    timer = threading.Timer(patience, end)
+    timer.start()
+    try:
+        yield is_hung
+    finally:
+        timer.cancel()
+
+
 def _end_programs(browser: str) -> None:
-    """Of browsers that are below this process: what waits for one fails."""
+    """Of browsers that are below this process."""
     wanted = [os.getpid()]
     for parent in wanted:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):

@@ -18,9 +18,8 @@ from typing import Any
 
 import attrs
 import trio
-from playwright.sync_api import Browser
 
-from browsing import DESK, PHONE, chromium, window, yes_or_no
+from browsing import DESK, PHONE, Chromium, chromium, window, yes_or_no
 from emceepee_trio.config import Server
 from emceepee_trio.model import facts
 from emceepee_trio.model.states import TaskState
@@ -165,7 +164,7 @@ class Camera:
     open_link: Callable[[], str]
     paths: dict[str, str]
 
-    def shoot(self, browser: Browser, names: list[str], kind: str, **look: Any) -> None:
+    def shoot(self, browser: Chromium, names: list[str], kind: str, **look: Any) -> None:
         with window(browser, **look) as person:
             page = person.open(self.url + self.open_link())
             page.wait_for_url(f"{self.url}/")

@@ -9,9 +9,20 @@ from contextlib import contextmanager
 
 import attrs
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from browsing import DESK, PHONE, YES_OR_NO, HttpClient, Window, chromium, link, obstacles, window
+from browsing import (
+    DESK,
+    PHONE,
+    YES_OR_NO,
+    Chromium,
+    HttpClient,
+    Window,
+    chromium,
+    link,
+    obstacles,
+    window,
+)
 from fake_backends import demo, raw
 from served import serve
 
@@ -23,7 +34,7 @@ BROKEN = "import sys; print('no module <b>left-pad</b>', file=sys.stderr); sys.e
 
 @attrs.frozen
 class Here:
-    browser: Browser
+    browser: Chromium
     url: str
 
     @contextmanager

@@ -11,9 +11,9 @@ from urllib.request import Request, urlopen
 
 import attrs
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from browsing import DESK, PHONE, HttpClient, Window, chromium, link, obstacles, window
+from browsing import DESK, PHONE, Chromium, HttpClient, Window, chromium, link, obstacles, window
 from fake_backends import raw
 from served import serve
 
@@ -26,7 +26,7 @@ class Watched:
     """A session at which somebody looks."""
 
     client: HttpClient
-    browser: Browser
+    browser: Chromium
     url: str
     name: str
 
