@@ -3,7 +3,7 @@
 What counts is the time that the processor spent on a step, not the clock: a busy machine makes
 every step long, and none of them slow. To ask for that time is dear, so the clock is looked at
 first: what took little of it took no more of the processor. A step is counted from the end of the
-one before: what trio does in between is little, and waits spend nothing.
+one before, or from where trio has waited: what it does in between is little.
 
 Collections of garbage but those of the youngest objects look at what everybody has made, so they
 are taken off the step in which they happen, and counted by themselves: all wait for them just as
@@ -78,6 +78,13 @@ class Watchdog(Instrument):
         self._fresh = min(FRESH, self.threshold / 4)
         self._since = self._looked = self.clock()
         self._had_spent = self.spent()
+
+    def after_io_wait(self, timeout: float) -> None:
+        # Where we are the guest of another loop that one has worked meanwhile, and between two runs
+        # somebody else has.
+        self._since = now = self.clock()
+        if now - self._looked >= self._fresh:
+            self._looked, self._had_spent = now, self.spent()
 
     def after_task_step(self, task: Task) -> None:
         began, now = self._since, self.clock()

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Generator
+import queue
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import pytest
@@ -70,6 +71,38 @@ async def test_a_step_ends_at_a_checkpoint() -> None:
         processor.work(0.06)
         processor.work(0.06)
         await trio.lowlevel.checkpoint()
+    (step,) = found
+    assert step.seconds == pytest.approx(0.12)
+
+
+def test_what_happens_between_two_runs_is_no_step() -> None:
+    processor, found = Processor(), list[LongStep]()
+    watchdog = Watchdog(0.1, processor.clock, processor.spent, found.append)
+    for _ in range(2):
+        processor.work(0.2)
+        trio.run(trio.lowlevel.checkpoint, instruments=[watchdog])
+    assert not found
+
+
+def test_what_a_host_does_is_no_step() -> None:
+    processor, found = Processor(), list[LongStep]()
+    watchdog = Watchdog(0.1, processor.clock, processor.spent, found.append)
+    ticks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+
+    async def main() -> None:
+        await trio.sleep(0.001)  # a thread waits, and the host goes on
+        processor.work(0.12)
+        await trio.lowlevel.checkpoint()
+
+    trio.lowlevel.start_guest_run(
+        main,
+        run_sync_soon_threadsafe=ticks.put,
+        done_callback=lambda _: ticks.put(None),
+        instruments=[watchdog],
+    )
+    while (tick := ticks.get()) is not None:
+        processor.work(0.2)
+        tick()
     (step,) = found
     assert step.seconds == pytest.approx(0.12)
 
