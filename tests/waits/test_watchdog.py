@@ -75,6 +75,19 @@ async def test_a_step_ends_at_a_checkpoint() -> None:
     assert step.seconds == pytest.approx(0.12)
 
 
+async def test_steps_of_one_tick_are_apart() -> None:
+    processor = Processor()
+
+    async def work() -> None:
+        processor.work(0.06)
+
+    with watched(processor) as found:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(work)
+    assert not found
+
+
 def test_what_happens_between_two_runs_is_no_step() -> None:
     processor, found = Processor(), list[LongStep]()
     watchdog = Watchdog(0.1, processor.clock, processor.spent, found.append)
