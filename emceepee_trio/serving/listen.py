@@ -69,6 +69,11 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
     """Accept until *drain* begins, then give what is open its grace."""
     at_most, patience = most_connections(), Sweeper((drain,))
 
+    def look(due: float) -> None:
+        # With its leniency, or whoever is given as much time as others had a moment ago would have
+        # all of them looked at.
+        patience.look(due + LENIENCY)
+
     async def handle(stream: trio.SocketStream) -> None:
         if drain.started.is_set():
             return
@@ -76,7 +81,7 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
             with trio.move_on_after(REFUSING):
                 await stream.send_all(refusal(503, b"retry-after: 1"))
             return
-        connection = Connection(_plain(stream.socket), app, drain.end, patience.look)
+        connection = Connection(_plain(stream.socket), app, drain.end, look)
         drain.connections.add(connection)
         try:
             await connection.run()

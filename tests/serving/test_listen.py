@@ -63,6 +63,27 @@ async def test_when_all_connections_are_busy_another_is_told_to_come_later(
             assert (await served.ask(GET)).status == 200
 
 
+async def test_requests_that_come_in_pieces_have_nobody_look_at_everybodys_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, sweep = 0, listen.Drain.sweep
+
+    def counted(drain: listen.Drain) -> None:
+        nonlocal looks
+        looks += 1
+        sweep(drain)
+
+    monkeypatch.setattr(listen.Drain, "sweep", counted)
+    with trio.fail_after(GUARD):
+        async with serving(App()) as served, served.peer() as peer:
+            for _ in range(20):
+                await peer.send(GET[:10])
+                await wait_all_tasks_blocked()  # it has been read
+                await peer.send(GET[10:] + "\n\n")
+                assert (await peer.answer()).status == 200
+    assert looks <= 3  # one for each time that is nearer than all before
+
+
 def test_half_of_what_may_be_open_is_left_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 1000))
     assert listen.most_connections() == 50
