@@ -14,7 +14,7 @@ from ..backend.backend import Backend
 from ..backend.catalogue.catalog import name_of
 from ..backend.connections.callbacks import working_for
 from ..backend.connections.client import Client
-from ..backend.connections.tasks import call_as_task, has_tasks, must_be_task, to_its_end
+from ..backend.connections.tasks import call_as_task, must_be_task, to_its_end
 from ..backend.connections.witness import NotRun
 from ..config.bounds import (
     MAX_EXECUTE_TIMEOUT_MS,
@@ -154,7 +154,7 @@ class _Sending:
             if self.only_reads:
                 self._check_reads(call.tool, tool)
             calls.sent(call)
-            if has_tasks(client) and must_be_task(tool):
+            if client.negotiated.has_tasks and must_be_task(tool):
                 result = await call_as_task(
                     client,
                     params,
@@ -187,7 +187,7 @@ class _Sending:
     async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:
         """The tool's entry, where it decides how the call is made: with which headers, as what."""
         needs_headers = client.negotiated.is_modern and self.backend.server.transport != "stdio"
-        if not (needs_headers or has_tasks(client) or self.only_reads):
+        if not (needs_headers or client.negotiated.has_tasks or self.only_reads):
             return None
         tools = await self.backend.catalog.last("tools", client)
         return next((tool for tool in tools if tool.get("name") == name), None)

@@ -33,11 +33,6 @@ FAREWELL = 0.5
 """Seconds to tell a server that a task is not wanted any more."""
 
 
-def has_tasks(client: Client) -> bool:
-    """Whether some of its tools may have to be called so."""
-    return client.negotiated.has_tasks
-
-
 def must_be_task(tool: Params | None) -> bool:
     execution = tool.get("execution") if tool is not None else None
     return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"

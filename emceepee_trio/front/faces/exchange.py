@@ -26,7 +26,7 @@ from ...backend.backend import Backend
 from ...backend.catalogue.catalog import SOURCES, Entries, List
 from ...backend.connections.callbacks import OnProgress, Params, working_for
 from ...backend.connections.client import Client, Negotiated
-from ...backend.connections.tasks import call_as_task, has_tasks, must_be_task, to_its_end
+from ...backend.connections.tasks import call_as_task, must_be_task, to_its_end
 from ...backend.connections.witness import NotRun, Unanswered
 from ...errors import LimitReached, NotFound, ToolError
 from ...model.json.spelling import spell
@@ -321,7 +321,11 @@ class Forwarded:
             tool = await self._listed(client, call.tool)
             calls.sent(call)
             try:
-                if has_tasks(client) and must_be_task(tool) and "task" not in self.asked.params:
+                if (
+                    client.negotiated.has_tasks
+                    and must_be_task(tool)
+                    and "task" not in self.asked.params
+                ):
                     params = {"name": call.tool, "arguments": call.args}
                     return await call_as_task(client, params, call.scope.deadline, heard)
                 result = await self._send(client, heard, tool)
@@ -340,7 +344,7 @@ class Forwarded:
     async def _listed(self, client: Client, name: str) -> Mapping[str, Any] | None:
         """The tool's entry, where it decides how the call is made."""
         needs_headers = client.negotiated.is_modern and self.backend.server.transport != "stdio"
-        if not (needs_headers or has_tasks(client)):
+        if not (needs_headers or client.negotiated.has_tasks):
             return None
         tools = await self.backend.catalog.last("tools", client)
         return next((tool for tool in tools if tool.get("name") == name), None)
