@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @attrs.define(eq=False)
-class _Wishes(Preferences):
+class _CommonPreferences(Preferences):
     """What any of the leases wants of each new connection."""
 
     hub: Hub = attrs.field(kw_only=True)
@@ -34,12 +34,12 @@ class Common(Private):
 
     def __attrs_post_init__(self) -> None:
         Private.__attrs_post_init__(self)
-        self.preferences = _Wishes(self.server.name, self.session_id, hub=self.hub)
+        self.preferences = _CommonPreferences(self.server.name, self.session_id, hub=self.hub)
 
     def callbacks(self, link: Link) -> Callbacks:
         return Wire(
             self.server.name,
-            self.hub,
+            self.hub.audience,
             self._list_changed,
             link.why_over,
             link.over,

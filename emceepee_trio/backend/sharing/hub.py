@@ -1,8 +1,7 @@
-"""One connection that the sessions of a principal have together, and who hears what of it.
+"""One connection that the sessions of a principal have together, and who has it.
 
 It lives in a task of its own beside the sessions, from the first lease on until the last one is
-given back, and a while longer. Each session is told what it would be told of a connection of its
-own; what may be of any of them, it is told only if the configuration says so.
+given back, and a while longer.
 
 Once it is *split* nobody new comes: each lease has a connection of its own, what was under way here
 ends here, and so does the hub when that is over, or lost.
@@ -10,14 +9,11 @@ ends here, and so does the hub when that is over, or lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import trio
-from mcp import MCPError
-from mcp_types import INTERNAL_ERROR
 
 from ...config import Config, Server
 from ...model import events, facts
@@ -25,12 +21,13 @@ from ...model.facts import Unanswerable
 from ...waits.bell import Bell
 from ...waits.firewall import Firewall, begin
 from ..children.process import PATIENCE
-from ..connections.callbacks import Abandoned, Kind, LogLine, Params
+from ..connections.callbacks import LogLine
 from ..connections.client import Client
 from ..shared import Shared
+from .audience import Audience
 from .common import Common
 from .places import FairPlaces
-from .wire import NOBODY, Wire, loudest
+from .wire import Wire, loudest
 
 if TYPE_CHECKING:
     from .lease import Lease
@@ -40,7 +37,6 @@ ADVICE = {
     "sampling": "it asked for a model",
     "roots": "it asked for its folders, which are not the same for all",
 }
-ENDED = (events.ProcessStopped, events.ProcessCrashed)
 
 
 class Owner(Protocol):
@@ -62,8 +58,6 @@ class Owner(Protocol):
 
 @attrs.define(eq=False, repr=False)
 class Hub:
-    """Also the :class:`~..connections.callbacks.Host` of its backend."""
-
     server: Server
     principal: str
     config: Config
@@ -74,6 +68,7 @@ class Hub:
     restricted: bool
     once: bool
     owner: Owner
+    audience: Audience = attrs.field(init=False)
     backend: Common = attrs.field(init=False)
     places: FairPlaces | None = attrs.field(init=False)
     leases: dict[Lease, None] = attrs.field(factory=dict, init=False)
@@ -83,12 +78,6 @@ class Hub:
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
     _ever: int = attrs.field(default=0, init=False)
     """Leases that there were."""
-    _departing: list[Lease] = attrs.field(factory=list, init=False)
-    """Given back, and wait for the end of the program."""
-    _listeners: Sequence[Lease] | None = attrs.field(default=None, init=False)
-    """Of what the server says in this very step."""
-    _reconnecting: tuple[Lease, str] | None = attrs.field(default=None, init=False)
-    """Who has asked for another connection, and what others are told of it."""
     _changed: Bell = attrs.field(factory=Bell, init=False)
     _nursery: trio.Nursery | None = attrs.field(default=None, init=False)
     _patience: float = attrs.field(default=PATIENCE, init=False)
@@ -99,9 +88,10 @@ class Hub:
     def __attrs_post_init__(self) -> None:
         most = self.server.max_concurrent
         self.places = None if most is None else FairPlaces(most)
+        self.audience = Audience(self)
         self.backend = Common(
             self.server,
-            self,
+            self.audience,
             self.config,
             self.shared,
             self.id,
@@ -135,7 +125,7 @@ class Hub:
     async def _end_when_unused(self) -> None:
         while True:
             while self.leases and not self._is_over:
-                self._departing.clear()  # it goes on without them
+                self.audience.departing.clear()  # it goes on without them
                 await self._changed.wait()
             if self._does_linger and not self.is_split:
                 with trio.move_on_after(self.server.linger_ms / 1000):
@@ -178,7 +168,7 @@ class Hub:
             begin(self._nursery, self._wall("unsubscribe_crashed"), wire.tidy, tasks)
         if not is_wanted:
             self._does_linger = False
-            self._departing.append(lease)
+            self.audience.departing.append(lease)
         self._changed.ring()
 
     @property
@@ -220,8 +210,16 @@ class Hub:
         level: str | None = loudest(levels) if any(levels) else None
         return level
 
-    def reconnects(self, lease: Lease, by: str) -> None:
-        self._reconnecting = lease, f"reconnected by {by}"
+    def lost(self) -> None:
+        """The connection; nobody knows it yet."""
+        if (wire := self.wire) is not None:
+            wire.is_lost()
+        for lease in self.leases:
+            lease.lost()
+
+    def disconnected(self) -> None:
+        """All have been told; if it is split nothing follows."""
+        self._changed.ring()
 
     # Roots: a server has one set of them, whoever asks it for something.
 
@@ -282,83 +280,3 @@ class Hub:
     @property
     def who(self) -> dict[str, Any]:
         return self.backend.supervisor.who
-
-    # What the backend says: see callbacks.Host.
-
-    @property
-    def extensions(self) -> Params:
-        """Those that every client knows."""
-        of_all = [each.tenant.extensions for each in self.leases]
-        if not of_all:
-            return {}
-        first, *others = of_all
-        return {name: said for name, said in first.items() if all(name in o for o in others)}
-
-    @contextmanager
-    def speaking_to(self, leases: Sequence[Lease]) -> Generator[None]:
-        """What is said in here, and may be of any session, is for these alone."""
-        self._listeners = leases
-        try:
-            yield
-        finally:
-            self._listeners = None
-
-    def publish(self, server: str, happening: events.Happening) -> None:
-        for lease in tuple(self.leases):
-            lease.hear(self._as_told(lease, happening))
-        if isinstance(happening, ENDED):
-            for lease in self._departing:
-                lease.tenant.publish(server, happening)
-        if isinstance(happening, events.ServerDisconnected):
-            self._changed.ring()
-
-    def _as_told(self, lease: Lease, happening: events.Happening) -> events.Happening:
-        match happening:
-            case events.ServerReconnected():
-                lost = lease.lost_with
-                return attrs.evolve(
-                    happening,
-                    invalidated_tasks=lost.tasks,
-                    invalidated_elicitations=lost.elicitations,
-                    invalidated_sampling=lost.sampling,
-                )
-            case events.ServerDisconnected(reason="reconnect") if self._reconnecting is not None:
-                whose, reason = self._reconnecting
-                return happening if lease is whose else attrs.evolve(happening, reason=reason)
-        return happening
-
-    def lost(self) -> None:
-        """The connection; nobody knows it yet."""
-        if (wire := self.wire) is not None:
-            wire.is_lost()
-        for lease in self.leases:
-            lease.lost()
-
-    def notified(self, server: str, method: str, params: Params | None) -> None:
-        for lease in self.here if self._listeners is None else self._listeners:
-            lease.tenant.notified(server, method, params)
-
-    def logged(self, line: LogLine) -> None:
-        listeners = self._listeners
-        if listeners is None:
-            listeners = self.here if self.server.share_logs else ()
-        if not listeners:
-            self.owner.unshown(self.principal, line)
-            self.shared.journal.note(facts.LineLogged, self.id, line.server)
-        for lease in listeners:
-            if line.source != "protocol" or lease.wants(line.level):
-                lease.tenant.logged(line)
-
-    async def ask(
-        self, server: str, kind: Kind, params: Params, abandoned: Callable[[], Abandoned]
-    ) -> dict[str, Any]:
-        """A question that came of no lease's request."""
-        raise MCPError(code=INTERNAL_ERROR, message=NOBODY)
-
-    async def list_roots(self, server: str) -> list[dict[str, Any]]:
-        return self.roots(server)
-
-    def roots(self, server: str) -> list[dict[str, Any]]:
-        """For what is no lease's; nothing that could be of one, if they differ."""
-        roots = self.common_roots()
-        return [{}] if roots is None else roots

@@ -19,19 +19,14 @@ from ...errors import ServerDisconnected, ToolError
 from ...model import events, facts
 from ...model.protocol.levels import at_least
 from ...model.states import BackendState
-from ..catalogue.catalog import Catalog, Entries, List
-from ..catalogue.knowledge import Knowledge
-from ..catalogue.memory import Remembered
-from ..children.process import Exit, Process
 from ..connections.callbacks import Host, Params
-from ..connections.client import Client, Negotiated
-from ..connections.health import HealthCheck
+from ..connections.client import Client
 from ..connections.witness import NotRun
 from ..preferences import Preferences
 from ..private import Private
 from ..reconciliation import LostWork
-from ..retries import Retries
 from .hub import Hub
+from .mirror import Mirror
 
 T = TypeVar("T")
 
@@ -58,7 +53,7 @@ class Tenant(Host, Protocol):
 
 
 @attrs.define(eq=False, repr=False)
-class Lease:
+class Lease(Mirror):
     hub: Hub
     tenant: Tenant
     preferences: Preferences = attrs.field(init=False)
@@ -200,7 +195,7 @@ class Lease:
 
     async def reconnect(self, by: str = "") -> Client:
         def again(at: Private) -> Awaitable[Client]:
-            self.hub.reconnects(self, by)
+            self.hub.audience.reconnects(self, by)
             return at.reconnect()
 
         client, _ = await self._connected(again)
@@ -307,61 +302,6 @@ class Lease:
         return self._at.state
 
     @property
-    def client(self) -> Client | None:
-        client = self._at.client
-        if client is None or self._own is not None:
-            return client
-        return None if self._left is not None else self.hub.client_of(self, client)
-
-    @property
-    def connected_at(self) -> float | None:
-        return self._at.connected_at
-
-    @property
-    def idle_since(self) -> float | None:
-        return self._at.idle_since
-
-    @property
-    def last_error(self) -> str | None:
-        return self._at.last_error
-
-    @property
-    def retries(self) -> Retries:
-        return self._at.retries
-
-    @property
-    def next_try(self) -> float | None:
-        return self._at.next_try
-
-    @property
-    def next_try_ms(self) -> int:
-        return self._at.next_try_ms
-
-    @property
-    def process(self) -> Process | None:
-        return self._at.process
-
-    @property
-    def last_process(self) -> tuple[int, float, Exit] | None:
-        return self._at.last_process
-
-    @property
-    def waits_for_turn(self) -> bool:
-        return self._at.waits_for_turn
-
-    @property
-    def unstarted(self) -> str | None:
-        return self._at.unstarted
-
-    @property
-    def starting(self) -> str | None:
-        return self._at.starting
-
-    @property
-    def starting_still(self) -> str | None:
-        return self._at.starting_still
-
-    @property
     def has_moved(self) -> bool:
         """To a connection of its own."""
         return self._own is not None
@@ -373,27 +313,12 @@ class Lease:
         return [each.tenant.client_name for each in self.hub.leases if each is not self]
 
     @property
-    def catalog(self) -> Catalog:
-        return self._at.catalog
-
-    @property
-    def knowledge(self) -> Knowledge:
-        return self._at.knowledge
-
-    @property
-    def health(self) -> HealthCheck:
-        return self._at.health
+    def client(self) -> Client | None:
+        client = self._at.client
+        if client is None or self._own is not None:
+            return client
+        return None if self._left is not None else self.hub.client_of(self, client)
 
     @property
     def lost_with(self) -> LostWork:
         return self._lost_with if self._own is None else self._own.lost_with
-
-    def remembered(self, name: List) -> Remembered | None:
-        return self._at.remembered(name)
-
-    def old(self, name: List) -> Entries:
-        return self._at.old(name)
-
-    @property
-    def agreed(self) -> Negotiated | None:
-        return self._at.agreed

@@ -175,7 +175,7 @@ class Wire(Callbacks):
         if method in LIST_CHANGED or method == "notifications/progress":
             super()._heard(method, params)  # of everybody; of who has the token
             return
-        with self.hub.speaking_to(self._listeners(method, params or {})):
+        with self.hub.audience.speaking_to(self._listeners(method, params or {})):
             super()._heard(method, params)
 
     def _listeners(self, method: str, said: Params) -> list[Lease]:

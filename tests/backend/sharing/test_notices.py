@@ -120,7 +120,7 @@ async def test_logs_that_may_be_of_anybody(are_shown: bool, autojump_clock: Mock
         world.log("a secret")
         world.notify("vendor/thing", of="anybody")
         await wait_all_tasks_blocked()
-        one.lease.hub.logged(LogLine("x", "stderr", "info", "another one"))
+        one.lease.hub.audience.logged(LogLine("x", "stderr", "info", "another one"))
         await wait_all_tasks_blocked()
         both = ["a secret", "another one"]
         assert one.logs == two.logs == (both if are_shown else [])

@@ -6,6 +6,7 @@ from . import mutant
 
 HUB, WIRE, LEASE = "backend/sharing/hub.py", "backend/sharing/wire.py", "backend/sharing/lease.py"
 CLIENT, SHARING = "backend/sharing/client.py", "backend/sharing/sharing.py"
+AUDIENCE = "backend/sharing/audience.py"
 LEASES = "backend/sharing/test_leases.py"
 QUESTIONS = "backend/sharing/test_questions.py"
 NOTICES = "backend/sharing/test_notices.py"
@@ -149,8 +150,8 @@ SHARED = (
     ),
     mutant(
         "logs of a shared server are shown to all",
-        HUB,
-        "            listeners = self.here if self.server.share_logs else ()\n",
+        AUDIENCE,
+        "            listeners = self._hub.here if self._hub.server.share_logs else ()\n",
         "            listeners = self.here\n",
         f"{NOTICES}::test_logs_that_may_be_of_anybody",
     ),
@@ -191,14 +192,14 @@ SHARED = (
     ),
     mutant(
         "a session hears logs of a level that another one wants",
-        HUB,
+        AUDIENCE,
         '            if line.source != "protocol" or lease.wants(line.level):\n',
         "            if True:\n",
         f"{NOTICES}::test_the_most_verbose_level_wins_and_each_hears_its_own",
     ),
     mutant(
         "a session is told what others have lost, too",
-        HUB,
+        AUDIENCE,
         "                    invalidated_tasks=lost.tasks,\n",
         "                    invalidated_tasks=sum(e.lost_with.tasks for e in self.leases),\n",
         f"{NOTICES}::test_a_loss_is_told_to_each_with_what_it_alone_lost",
@@ -229,8 +230,8 @@ SHARED = (
     ),
     mutant(
         "what a shared server logs of nobody is lost to who runs the daemon, too",
-        HUB,
-        "        if not listeners:\n            self.owner.unshown(self.principal, line)\n",
+        AUDIENCE,
+        "        if not listeners:\n            self._hub.owner.unshown(self.principal, line)\n",
         "        if not listeners:\n",
         f"{NOTICES}::test_logs_that_may_be_of_anybody",
     ),
