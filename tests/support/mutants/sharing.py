@@ -152,7 +152,7 @@ SHARED = (
         "logs of a shared server are shown to all",
         AUDIENCE,
         "            listeners = self._hub.here if self._hub.server.share_logs else ()\n",
-        "            listeners = self.here\n",
+        "            listeners = self._hub.here\n",
         f"{NOTICES}::test_logs_that_may_be_of_anybody",
     ),
     mutant(
@@ -201,7 +201,7 @@ SHARED = (
         "a session is told what others have lost, too",
         AUDIENCE,
         "                    invalidated_tasks=lost.tasks,\n",
-        "                    invalidated_tasks=sum(e.lost_with.tasks for e in self.leases),\n",
+        "                    invalidated_tasks=sum(e.lost_with.tasks for e in self._hub.leases),\n",
         f"{NOTICES}::test_a_loss_is_told_to_each_with_what_it_alone_lost",
     ),
     mutant(
