@@ -110,10 +110,11 @@ from emceepee_trio.web.page.timeline import sessions as listed_sessions
 from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
+from memory_peers import scripted
 from page_world import HTML, JSON, open_page
 from parts import mock_clock
+from play import Play
 from raw_http import serving
-from scripted import Play, scripted
 from sharers import open_sharers, shared
 
 PACKAGE = Path(emceepee_trio.__file__).parent

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from asgi_client import DONE, LATEST, OLDEST, Client, Exchange
 from asgi_world import open_world
 from emceepee_trio.config import Config, Limits, Server
-from scripted import scripted
+from memory_peers import scripted
 
 
 def limits(**values: int) -> Config:

@@ -16,7 +16,8 @@ from asgi_client import META, MODERN, Client, Exchange, Json
 from asgi_world import World, open_world
 from emceepee_trio.config import parse
 from emceepee_trio.front.tasks import EXTENSION
-from scripted import FORM, Play, scripted
+from memory_peers import scripted
+from play import FORM, Era, Play
 
 EXTENSIONS: Json = {"extensions": {EXTENSION: {}}}
 ABLE = {**EXTENSIONS, "elicitation": {}}
@@ -77,7 +78,7 @@ class Tasking:
 
 @asynccontextmanager
 async def tasking(
-    path: str = "/mcp", of: str = "handshake", **settings: Any
+    path: str = "/mcp", of: Era = "handshake", **settings: Any
 ) -> AsyncGenerator[Tasking]:
     servers = {"mcpServers": {"bad": {"command": "bad"}}}
     config = parse({**servers, **settings}, folder=Path.cwd(), environ={}).config

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar
-from unittest import mock
 
 import attrs
 import trio
@@ -16,9 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from mcp import MCPError
 
-from emceepee_trio.backend.connections import connect
 from emceepee_trio.backend.connections.client import CHECK, Client
-from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.connections.health import AGAIN
 from emceepee_trio.backend.connections.witness import NotRun
 from emceepee_trio.backend.private import Private
@@ -28,7 +24,7 @@ from emceepee_trio.errors import ToolError
 from emceepee_trio.model.states import BackendState
 from recording import Recorder
 from replay import Replay
-from scripted_peer import Peer, open_peer
+from scripted_peer import Mood, Openings, Peer
 from trio_machine import TrioMachine
 
 INTERVAL, DELAY, TRIES = 120, 4, 3
@@ -74,19 +70,26 @@ class Caller:
             self.settle("cancelled")
 
 
+@attrs.define(eq=False)
+class Peers(Openings[Peer]):
+    is_well: bool = True
+
+    def new(
+        self, server: Server, session: str, number: int, *, greets: bool
+    ) -> Callable[..., Peer]:
+        return partial(Peer, is_well=self.is_well, greets=greets)
+
+
 class Supervision(TrioMachine):
     how: ClassVar[Mapping[str, Any]]
 
     def __init__(self) -> None:
-        self.peers: list[Peer] = []
+        self.peers = Peers()
         self.callers: list[Caller] = []
         self.runs: list[str] = []
         """Keys of calls, as often as they were answered or refused by a peer that ran them."""
-        self.mood, self.is_well = "greets", True
-        """Of the transport that is opened next."""
         self.host = Recorder()
         self.replay = Replay()
-        self.numbers = itertools.count(1)
         self.backend: Private | None = None
         self.is_leaving = False
         super().__init__()
@@ -94,7 +97,7 @@ class Supervision(TrioMachine):
     def world(self) -> AbstractAsyncContextManager[object]:
         @asynccontextmanager
         async def opened() -> AsyncGenerator[None]:
-            with mock.patch.object(connect, "_open_streams", self.open_streams):
+            with self.peers.in_place():
                 async with trio.open_nursery() as self.nursery:
                     yield
                     if self.backend is not None and not self.backend.ended.is_set():
@@ -104,18 +107,6 @@ class Supervision(TrioMachine):
                     self.nursery.cancel_scope.cancel("over")
 
         return opened()
-
-    @asynccontextmanager
-    async def open_streams(self, server: Server, *_: object) -> AsyncGenerator[Transport]:
-        mood, self.mood = self.mood, "greets"
-        if mood == "hangs":
-            await trio.sleep_forever()
-        if mood == "fails":
-            raise OSError(11, "cannot be opened today")
-        new = partial(Peer, is_well=self.is_well, greets=mood == "greets")
-        async with open_peer(server, next(self.numbers), new) as (peer, streams):
-            self.peers.append(peer)
-            yield streams
 
     @initialize(once=st.booleans(), again=st.sampled_from([1, 1, 1, 0]))
     def begin(self, once: bool, again: int) -> None:
@@ -143,7 +134,7 @@ class Supervision(TrioMachine):
         return self.backend
 
     def open_peers(self, fits: Callable[[Peer], object] = lambda _: True) -> list[Peer]:
-        return [peer for peer in self.peers if peer.is_open and fits(peer)]
+        return [peer for peer in self.peers.all if peer.is_open and fits(peer)]
 
     def greeting(self) -> list[Peer]:
         return self.open_peers(
@@ -151,8 +142,8 @@ class Supervision(TrioMachine):
         )
 
     @rule(mood=st.sampled_from(["waits", "fails", "hangs"]))
-    def what_opening_does(self, mood: str) -> None:
-        self.mood = mood
+    def what_opening_does(self, mood: Mood) -> None:
+        self.peers.mood = mood
 
     @precondition(lambda self: self.greeting())
     @rule(data=st.data(), kindly=st.sampled_from([True, True, True, False]))
@@ -198,7 +189,7 @@ class Supervision(TrioMachine):
     @rule(data=st.data(), is_well=st.booleans())
     def a_server_falls_silent_or_speaks(self, data: st.DataObject, is_well: bool) -> None:
         data.draw(st.sampled_from(self.open_peers())).is_well = is_well
-        self.is_well = is_well
+        self.peers.is_well = is_well
 
     @precondition(lambda self: self.open_peers(lambda p: p.greeted))
     @rule(checks=st.integers(1, 3), speaks=st.booleans())
@@ -225,12 +216,12 @@ class Supervision(TrioMachine):
     def somebody_calls(self) -> None:
         caller = Caller(f"call-{len(self.callers)}")
         self.callers.append(caller)
-        tries = len(self.peers)
-        was, mood = self.it.state, self.mood
+        tries = len(self.peers.all)
+        was, mood = self.it.state, self.peers.mood
         self.do_sync(partial(self.nursery.start_soon, caller.run, self.it))
         if was in WAITING and not self.is_leaving:
             # Nobody waits for the time of a try: it is made now.
-            made = len(self.peers) > tries
+            made = len(self.peers.all) > tries
             assert made or caller.fate == "unsent" or mood == "hangs"
 
     @rule()

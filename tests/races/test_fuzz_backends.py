@@ -6,13 +6,10 @@ server behind a URL, in either era. What they say is nearly right, see `mistakes
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import trio
 from hypothesis import given, settings
@@ -20,12 +17,20 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from emceepee_trio.config import Limits, Server
-from fake_backends import HERE
 from fuzzed import ASKING, ECHO, NOW, World, open_clients
-from http_server import QUIET, HttpServer, open_http_server, open_without_network
-from lies import EVENTS, JSON, SOON, Era, Lines, Manner, Spoiler, eras, manners, plays, tasks
+from http_server import (
+    EVENTS,
+    JSON,
+    QUIET,
+    HttpServer,
+    Manner,
+    open_http_server,
+    open_without_network,
+)
+from lies import SOON, eras, manners, plays, tasks
+from memory_peers import scripted
 from mistakes import MORE, SMALL, Body, encoded, mutants, readable, spelled
-from scripted import RESULTS, Play, scripted
+from play import RESULTS, Era, Json, Lines, Play, program
 
 QUICK = Limits(message=SMALL, execute_timeout_ms=150, list_patience_ms=100)
 """For servers that answer in real time, or not."""
@@ -39,7 +44,7 @@ FEWER = settings(max_examples=max(10, settings().max_examples // 10))
 
 @MORE
 @given(plays(), eras)
-def test_anything_from_a_server_in_memory(instead: Lines, era: str) -> None:
+def test_anything_from_a_server_in_memory(instead: Lines, era: Era) -> None:
     async def scenario() -> None:
         with scripted(Play(instead, era)):
             async with open_clients(Server("good", command="/x"), LIMITS, 10**6) as world:
@@ -51,7 +56,7 @@ def test_anything_from_a_server_in_memory(instead: Lines, era: str) -> None:
 
 @MORE
 @given(st.data(), eras)
-def test_any_task_of_a_server(data: st.DataObject, era: str) -> None:
+def test_any_task_of_a_server(data: st.DataObject, era: Era) -> None:
     instead = data.draw(tasks(era))
 
     async def scenario() -> None:
@@ -77,27 +82,22 @@ async def open_good() -> AsyncGenerator[Server]:
 
 
 @contextmanager
-def playing(era: str, instead: Lines, **more: Any) -> Generator[dict[str, Any]]:
+def playing(play: Play, flood: tuple[int, bytes, int] | None = None) -> Generator[Json]:
     """The entry of a program that does."""
-    known = {k: v for k, v in RESULTS.items() if era == "modern" or k != "server/discover"}
-    lines = {method: [line.hex() for line in said] for method, said in instead.items()}
     with TemporaryDirectory() as folder:
-        script = Path(folder, "script.json")
-        script.write_text(json.dumps({"results": known, "instead": lines, **more}), "utf-8")
-        argv = ["-I", "-S", str(HERE / "player.py"), str(script)]
-        yield {"command": sys.executable, "args": argv, "restart": SOON}
+        yield program(play, Path(folder), flood=flood) | {"restart": SOON}
 
 
 @QUIET
 @FEWER
 @given(plays(), eras)
-def test_anything_from_a_program(instead: Lines, era: str) -> None:
-    async def scenario(entry: dict[str, Any]) -> None:
+def test_anything_from_a_program(instead: Lines, era: Era) -> None:
+    async def scenario(entry: Json) -> None:
         async with open_good() as good, open_clients(good, QUICK) as world:
             await world.use("bad", **entry)
             await world.undisturbed()
 
-    with playing(era, instead) as entry:
+    with playing(Play(instead, era)) as entry:
         trio.run(scenario, entry)
 
 
@@ -119,7 +119,7 @@ FLOODS = [
     st.sampled_from(FLOODS) | st.binary(max_size=3),
 )
 def test_a_program_that_floods(to: int, line: bytes) -> None:
-    async def scenario(entry: dict[str, Any]) -> None:
+    async def scenario(entry: Json) -> None:
         async with open_good() as good, open_clients(good, QUICK) as world:
             assert await world.add("bad", **entry)
             for _ in range(2):
@@ -128,7 +128,7 @@ def test_a_program_that_floods(to: int, line: bytes) -> None:
             await world.call("get_logs", server="bad", limit=500)
             await world.call("list_servers")
 
-    with playing("handshake", {}, flood=[to, line.hex(), FLOOD]) as entry:
+    with playing(Play(), (to, line, FLOOD)) as entry:
         trio.run(scenario, entry)
 
 
@@ -139,7 +139,8 @@ def test_a_program_that_floods(to: int, line: bytes) -> None:
 @given(plays(), st.sampled_from(["handshake", "modern"]), manners)
 def test_anything_from_a_server_behind_a_url(instead: Lines, era: Era, manner: Manner) -> None:
     async def scenario() -> None:
-        good, bad = HttpServer(), HttpServer(era, listens=True, spoil=Spoiler(instead, manner))
+        play = Play(instead, era)
+        good, bad = HttpServer(), HttpServer(era, listens=True, play=play, manner=manner)
         async with open_without_network(good, bad):
             async with open_clients(Server("good", url=good.url), LIMITS, 10**6) as world:
                 await world.use("bad", url=bad.url, reconnect=SOON)
@@ -196,7 +197,7 @@ PATIENT = Limits(message=SMALL, list_patience_ms=5000)
 
 
 @given(st.lists(answers(anything=False), min_size=1, max_size=10), eras)
-def test_an_answer_of_a_program_is_not_waited_for(said: list[tuple[str, bytes]], era: str) -> None:
+def test_an_answer_of_a_program_is_not_waited_for(said: list[tuple[str, bytes]], era: Era) -> None:
     async def scenario() -> None:
         with scripted(Play(era=era)) as play:
             async with open_clients(Server("good", command="/x"), PATIENT, 10**6) as world:
@@ -216,12 +217,11 @@ def test_an_answer_over_http_is_not_waited_for(
     said: list[tuple[str, bytes]], era: Era, kind: str
 ) -> None:
     async def scenario() -> None:
-        instead: Lines = {}
-        spoiler = Spoiler(instead, Manner(200, kind, None, b"", b"\n\n"))
-        good, bad = HttpServer(), HttpServer(era, spoil=spoiler)
+        play = Play(era=era)
+        good, bad = HttpServer(), HttpServer(era, play=play, manner=Manner(200, kind))
         async with open_without_network(good, bad):
             async with open_clients(Server("good", url=good.url), PATIENT, 10**6) as world:
                 assert await world.add("bad", url=bad.url, reconnect=SOON)
-                await at_once(instead, said, world)
+                await at_once(play.instead, said, world)
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))

@@ -19,7 +19,8 @@ from emceepee_trio.config import Health, Limits, Server
 from emceepee_trio.config.bounds import DAY
 from fuzzed import ASKING, open_clients
 from lies import SOON
-from scripted import RESULTS, scripted
+from memory_peers import scripted
+from play import RESULTS
 
 LIMITS = Limits(calls=10, tasks=5, session_idle_ms=1_800_000)
 SELDOM = Health(interval_ms=DAY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import trio
@@ -20,11 +20,12 @@ from asgi_client import request
 from emceepee_trio.config import Limits, Server
 from fuzzed import ASKING, World, open_clients
 from growing import LARGE, Growth, grow, growths
-from http_server import QUIET, HttpServer, open_without_network
-from lies import EVENTS, JSON, SAID, SOON, Lines, Manner, Spoiler, results
+from http_server import EVENTS, JSON, QUIET, HttpServer, Manner, open_without_network
+from lies import SAID, SOON, results
+from memory_peers import scripted
 from messages import ARGUMENTS, ULID
 from mistakes import AS_IT_IS, HALF
-from scripted import RESULTS, Play, scripted
+from play import RESULTS, Era, Lines, Play
 from stalls import check_so_far
 from watching import check_message, strict
 
@@ -73,11 +74,11 @@ class Trial:
 
 @AS_IT_IS
 @given(lies, st.sampled_from(["handshake", "handshake", "modern"]))
-def test_whatever_grows_in_what_a_program_says(lie: tuple[str, Growth], era: str) -> None:
+def test_whatever_grows_in_what_a_program_says(lie: tuple[str, Growth], era: Era) -> None:
     program(lie, era)
 
 
-def program(lie: tuple[str, Growth], era: str) -> None:
+def program(lie: tuple[str, Growth], era: Era) -> None:
     method, growth = lie
 
     async def scenario() -> None:
@@ -99,19 +100,20 @@ def program(lie: tuple[str, Growth], era: str) -> None:
     st.sampled_from(["handshake", "modern"]),
 )
 def test_whatever_grows_in_what_a_server_behind_a_url_says(
-    said: tuple[str, tuple[str, Growth]], era: Literal["handshake", "modern"]
+    said: tuple[str, tuple[str, Growth]], era: Era
 ) -> None:
     kind, (method, growth) = said
-    instead: Lines = {}
-    spoiler = Spoiler(instead, Manner(200, kind, None, b"", b"\n\n"))
+    play = Play(era=era)
 
     async def scenario() -> None:
-        good, bad = HttpServer(), HttpServer(era, spoil=spoiler)
+        good, bad = HttpServer(), HttpServer(era, play=play, manner=Manner(200, kind))
         async with open_without_network(good, bad):
             async with open_clients(Server("good", url=good.url), LIMITS, 10**6) as world:
                 entry = {"url": bad.url, "reconnect": SOON}
                 await world.add("bad", **entry)
-                await grow(growth, Trial(world, instead, method, entry, growth.message in RIGHT))
+                await grow(
+                    growth, Trial(world, play.instead, method, entry, growth.message in RIGHT)
+                )
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))
 
@@ -121,7 +123,7 @@ numbers = growths(ANSWERS, kinds=[LARGE])
 
 @HALF
 @given(numbers, st.sampled_from(["handshake", "modern"]))
-def test_whatever_number_a_program_answers(lie: tuple[str, Growth], era: str) -> None:
+def test_whatever_number_a_program_answers(lie: tuple[str, Growth], era: Era) -> None:
     """There are few of them."""
     program(lie, era)
 

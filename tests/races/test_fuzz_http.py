@@ -24,9 +24,9 @@ from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.web.app import App, pages
 from emceepee_trio.web.metrics.scrape import Metrics
 from emceepee_trio.web.security import Security, Tokens
+from memory_peers import scripted
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
 from mistakes import MORE, SMALL, bodies
-from scripted import scripted
 from watching import check_message, ids_in, no_bugs, strict
 
 CONFIG = Config(

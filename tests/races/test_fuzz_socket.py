@@ -21,10 +21,10 @@ from emceepee_trio.config import Config, Limits, Server
 from emceepee_trio.web.app import App, pages
 from emceepee_trio.web.metrics.scrape import Metrics
 from emceepee_trio.web.security import Security
+from memory_peers import scripted
 from messages import CALLS
 from mistakes import MORE, SMALL, Body, bodies
 from raw_http import Peer, Served, serving
-from scripted import scripted
 from watching import ids_in, no_bugs, strict
 
 GUARD = 60

@@ -30,9 +30,9 @@ from emceepee_client import COMMAND, check_log, write_config
 from emceepee_trio.config import Config, Limits, Policy, Server
 from emceepee_trio.front.pipes.stdio import serve_stdio
 from fake_backends import raw
+from memory_peers import scripted
 from messages import BATCH, HANDSHAKE, INITIALIZE, STAMPED
 from mistakes import MORE, SMALL, bodies
-from scripted import scripted
 from watching import check_message, ids_in, no_bugs, strict
 
 GUARD = 60

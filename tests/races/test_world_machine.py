@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from scripted_peer import Mood
 from trio_machine import more
 from world import LOOKS, Held, Place, blocks, code_of
 from world_model import Call, Life, Question, Timer
@@ -286,7 +287,7 @@ class World(Rivals):
     # -- servers
 
     @rule(mood=st.sampled_from(["fails", "hangs"]))
-    def what_opening_does(self, mood: str) -> None:
+    def what_opening_does(self, mood: Mood) -> None:
         self.hosts.mood = mood
 
     @precondition(lambda self: self.connected())

@@ -21,7 +21,8 @@ from typing import Any
 import attrs
 import trio
 
-from http_server import HttpServer, Json, Reply, Request
+from http_server import HttpServer, Reply, Request, plain
+from play import Json, greetings
 
 TRIES = 20
 CAPABILITIES = {"tools": {}, "resources": {"subscribe": True}, "logging": {}}
@@ -44,17 +45,6 @@ class KeptSessions(set[str]):
         self._file.write_text("\n".join(sorted(self)), "utf-8")
 
 
-@attrs.define(eq=False)
-class Kept(HttpServer):
-    def _common(self, method: str, params: Json) -> Json | None:
-        if method in {"logging/setLevel", "resources/subscribe"}:
-            return {}
-        result = super()._common(method, params)
-        if method == "initialize" and result is not None:
-            result["capabilities"] = CAPABILITIES
-        return result
-
-
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("port", type=int)
@@ -74,7 +64,12 @@ async def main() -> None:
 
     # Of another process the ids are others, too.
     prefix = f"session-of-{os.getpid()}"
-    server = Kept(listens=flags.listens, spoil=note, port=flags.port, prefix=prefix)
+    play = plain("handshake")
+    known: dict[str, Json] = {"logging/setLevel": {}, "resources/subscribe": {}}
+    play.results = {**play.results, **greetings("http", CAPABILITIES), **known}
+    server = HttpServer(
+        listens=flags.listens, spoil=note, play=play, port=flags.port, prefix=prefix
+    )
     server.sessions = KeptSessions(flags.sessions)
     async with trio.open_nursery() as nursery:
         await nursery.start(server.run)

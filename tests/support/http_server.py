@@ -1,7 +1,8 @@
 """A backend over HTTP without the SDK, in the process of the test, which sees and spoils all of it.
 
-It speaks either era on ``/mcp``, and the old SSE transport on ``/sse``. ``spoil`` looks at every
-request first and may answer it in any way. Stopping it is as sudden as the death of a process.
+It has a play in either era on ``/mcp``, and with the old SSE transport on ``/sse``. ``spoil``
+looks at every request first and may answer it in any way; what a play has instead of an answer
+is said in a manner that may be wrong, too. Stopping it is as sudden as the death of a process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Literal
+from typing import Any
 from unittest import mock
 
 import attrs
@@ -19,16 +20,16 @@ import h11
 import pytest
 import trio
 
+from play import Era, Part, Play, Said, greetings
+
 Json = dict[str, Any]
 
-MODERN = "2026-07-28"
+JSON, EVENTS = "application/json", "text/event-stream"
 ENVELOPE = "io.modelcontextprotocol/"
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError)
 
 QUIET = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcore2):ResourceWarning")
 """For tests with clients of the SDK: it leaves loops over a response in the middle."""
-
-FORM = {"mode": "form", "message": "name?", "requestedSchema": {"type": "object"}}
 
 
 @attrs.define(eq=False)
@@ -103,14 +104,75 @@ Spoil = Callable[[Request, Reply], Awaitable[bool]]
 """Whether it has answered, or will not."""
 
 
+@attrs.frozen
+class Manner:
+    """How lines are said instead of an answer; as JSON only the last one."""
+
+    status: int
+    kind: str
+    session: str | None = None
+    before: bytes = b""
+    between: bytes = b"\n\n"
+
+    async def say(self, reply: Reply, lines: list[bytes]) -> None:
+        named = {} if self.session is None else {"mcp_session_id": self.session}
+        if self.kind == EVENTS:
+            await reply.start(self.status, self.kind, **named)
+            for line in lines:
+                await reply.data(self.before + b"event: message\ndata: " + line + self.between)
+            await reply.end()
+        else:
+            body = b"" if self.status in {202, 204} else b"".join(lines[-1:])
+            await reply.whole(self.status, body, self.kind, **named)
+
+
+@attrs.define(eq=False)
+class _Answer:
+    """What a request gets, in one piece or as a stream of its own, or on that of all."""
+
+    reply: Reply
+    is_stream: bool
+    ends: bool = True
+    headers: dict[str, str] = attrs.field(factory=dict)
+    given: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    async def say(self, said: Said, status: int = 200) -> None:
+        if self.is_stream:
+            await self.reply.event(said.line.decode())
+            if said.is_last and self.ends:
+                await self.reply.end()
+        elif said.is_last:
+            await self.reply.whole(status, said.line, JSON, **self.headers)
+        if said.is_last:
+            self.given.set()
+
+
+def plain(era: Era) -> Play:
+    """Of a server with one tool, which repeats what it is given, whatever it is called by."""
+    schema = {"type": "object", "properties": {"at": {"x-mcp-header": "Place"}}}
+    hello = greetings("http", {"tools": {"listChanged": True}})
+    results: dict[str, Json] = {
+        "tools/list": {"tools": [{"name": "echo", "inputSchema": schema}]},
+        "tools/call": {"content": [{"type": "text", "text": "@ARGUMENTS@"}], "x-vendor": 1},
+    }
+    if era == "modern":
+        results["server/discover"] = hello["server/discover"]
+    else:
+        results |= {"initialize": hello["initialize"], "ping": {}}
+    return Play(era=era, results=results, tools={})
+
+
 @attrs.define(eq=False)
 class HttpServer:
-    era: Literal["handshake", "modern"] = "handshake"
+    era: Era = "handshake"
     streams: bool = False
     """Answer tool calls with streams of events."""
     listens: bool = False
     """Let clients of the handshake era listen with GET."""
     spoil: Spoil | None = None
+    play: Play = attrs.Factory(lambda self: plain(self.era), takes_self=True)
+    manner: Manner | None = None
+    """Of what the play has instead of an answer: right, if there is none."""
     port: int = 0
     prefix: str = "session"
     """Of the ids of its sessions."""
@@ -119,7 +181,10 @@ class HttpServer:
     release: trio.Event = attrs.field(factory=trio.Event, init=False)
     """Ends the calls of ``slow``."""
     listeners: list[Reply] = attrs.field(factory=list, init=False)
-    _answers: dict[str, tuple[trio.Event, Json]] = attrs.field(factory=dict, init=False)
+    _parts: dict[str | None, Part] = attrs.field(factory=dict, init=False)
+    """By the ids of their sessions."""
+    _answers: dict[tuple[Part, Any], _Answer] = attrs.field(factory=dict, init=False)
+    """Of requests that have none yet."""
     _news: trio.Event = attrs.field(factory=trio.Event, init=False)
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _background: trio.Nursery = attrs.field(init=False)
@@ -186,42 +251,50 @@ class HttpServer:
     async def _handle(self, request: Request, reply: Reply) -> None:
         if self.spoil is not None and await self.spoil(request, reply):
             return
+        session = request.headers.get("mcp-session-id")
         is_free = self.era == "modern" or request.method in {"initialize", "server/discover"}
         if request.path.startswith(("/sse", "/messages")):
             await self._old(request, reply)
         elif request.verb == "GET":
-            await self._listen(request, reply)
+            await self._listen(reply)
         elif request.verb == "DELETE":
-            known = request.headers.get("mcp-session-id") in self.sessions
-            self.sessions.discard(request.headers.get("mcp-session-id", ""))
+            known = session in self.sessions
+            self.sessions.discard(session or "")
             await reply.whole(200 if known else 404)
-        elif not (is_free or request.headers.get("mcp-session-id") in self.sessions):
+        elif not (is_free or session in self.sessions):
             await reply.json(_error(None, -32600, "no such session"), 404)
-        elif "id" not in request.message or "method" not in request.message:
-            self._take(request.message)
+        elif not _is_request(request.message):
+            await self._take(self._part(session), request.message)
             await reply.whole(202)
         else:
-            await self._post(request, reply)
+            await self._post(request, reply, session)
 
-    async def _listen(self, request: Request, reply: Reply) -> None:
-        if not self.listens:
+    async def _listen(self, reply: Reply) -> None:
+        if "start" in self.play.instead:
+            await self._lie(reply, self.play.instead["start"])
+        elif not self.listens:
             await reply.whole(405)
-            return
-        await reply.events()
-        await self._keep(reply)
+        else:
+            await reply.events()
+            await self._keep(reply)
 
     async def _keep(self, reply: Reply) -> None:
         self.listeners.append(reply)
         self._tell()
         await trio.sleep_forever()
 
-    def _take(self, message: Json) -> None:
-        if "method" not in message and message.get("id") in self._answers:
-            arrived, answer = self._answers[message["id"]]
-            answer.update(message)
-            arrived.set()
+    async def _lie(self, reply: Reply, lines: list[bytes]) -> None:
+        await (self.manner or Manner(200, EVENTS if self.streams else JSON)).say(reply, lines)
 
-    async def _post(self, request: Request, reply: Reply) -> None:
+    def _part(self, session: str | None) -> Part:
+        return self._parts.setdefault(session, Part(self.play))
+
+    async def _take(self, part: Part, message: Json) -> None:
+        for said in part.hear(message):
+            with suppress(*GONE):  # nobody reads it any more
+                await self._answers[part, said.of].say(said)
+
+    async def _post(self, request: Request, reply: Reply, session: str | None) -> None:
         message = request.message
         if request.method == "subscriptions/listen":
             await reply.events()
@@ -229,21 +302,34 @@ class HttpServer:
             method = "notifications/subscriptions/acknowledged"
             await reply.event({"jsonrpc": "2.0", "method": method, "params": told})
             await self._keep(reply)
-        is_call = request.method == "tools/call"
-        name = message["params"]["name"] if is_call else None
-        if is_call and (self.streams or name in {"ask", "progress"}):
-            await reply.events()
-            await reply.event(await self._result(message, reply))
-            await reply.end()
+        lies = self.play.lies(message)
+        if lies is not None:
+            await self._lie(reply, lies)
             return
-        answer = await self._result(message, None)
-        headers = {}
-        if request.method == "initialize" and "result" in answer:
+        is_call = request.method == "tools/call"
+        asks = is_call and message["params"]["name"] in {"ask", "progress"}
+        answer = _Answer(reply, is_stream=is_call and (self.streams or asks))
+        if answer.is_stream:
+            await reply.events()
+        elif request.method == "initialize":
             session = f"{self.prefix}-{len(self.requests)}"
             self.sessions.add(session)
-            headers["mcp_session_id"] = session
-        is_unknown = "error" in answer and self.era == "modern"
-        await reply.json(answer, 404 if is_unknown else 200, **headers)
+            answer.headers = {"mcp_session_id": session}
+        await self._play(self._part(session), message, answer)
+
+    async def _play(self, part: Part, message: Json, answer: _Answer) -> None:
+        key = part, message["id"]
+        self._answers[key] = answer
+        try:
+            if message["method"] == "tools/call" and message["params"]["name"] == "slow":
+                await self.release.wait()
+            for said in part.hear(message):
+                is_unknown = self.era == "modern" and b'"error"' in said.line[:200]
+                await answer.say(said, 404 if is_unknown else 200)
+            await answer.given.wait()
+        finally:
+            if self._answers.get(key) is answer:
+                del self._answers[key]
 
     async def _old(self, request: Request, reply: Reply) -> None:
         """The SSE transport of 2024-11-05: one stream for all answers."""
@@ -251,72 +337,21 @@ class HttpServer:
             await reply.events()
             await reply.event("/messages?session=1", "endpoint")
             await self._keep(reply)
-        self._take(request.message)
+        message, part = request.message, self._part("old")
+        if not _is_request(message):
+            await self._take(part, message)
         await reply.whole(202)
-        if "id" in request.message and "method" in request.message:
-            self._background.start_soon(self._answer_old, request.message, self.listeners[-1])
+        if _is_request(message):
+            answer = _Answer(self.listeners[-1], is_stream=True, ends=False)
+            self._background.start_soon(self._answer_old, part, message, answer)
 
-    async def _answer_old(self, message: Json, stream: Reply) -> None:
-        result = await self._result(message, stream)
+    async def _answer_old(self, part: Part, message: Json, answer: _Answer) -> None:
         with suppress(*GONE):  # nobody reads it any more
-            await stream.event(result)
-
-    async def _result(self, message: Json, reply: Reply | None) -> Json:
-        method, params = message["method"], message.get("params", {})
-        is_call = method == "tools/call"
-        result = await self._call(params, reply) if is_call else self._common(method, params)
-        if result is None:
-            return _error(message["id"], -32601, "Method not found")
-        complete = {"resultType": "complete"} if self.era == "modern" else {}
-        return {"jsonrpc": "2.0", "id": message["id"], "result": {**complete, **result}}
-
-    def _common(self, method: str, params: Json) -> Json | None:
-        capabilities = {"tools": {"listChanged": True}}
-        if method == "tools/list":
-            schema = {"type": "object", "properties": {"at": {"x-mcp-header": "Place"}}}
-            return {"tools": [{"name": "echo", "inputSchema": schema}]}
-        if self.era == "modern":
-            if method != "server/discover":
-                return None
-            return {"supportedVersions": [MODERN], "capabilities": capabilities}
-        if method == "ping":
-            return {}
-        if method != "initialize":
-            return None
-        info = {"name": "http", "version": "0"}
-        version = params["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
-
-    async def _call(self, params: Json, reply: Reply | None) -> Json:
-        name, arguments = params["name"], params.get("arguments") or {}
-        if name == "slow":
-            await self.release.wait()
-        elif name == "never":
-            await trio.sleep_forever()
-        elif name == "big":
-            return _text("x" * arguments["size"])
-        elif name == "progress" and reply is not None:
-            for step in range(3):
-                token = params["_meta"]["progressToken"]
-                said = {"progressToken": token, "progress": step}
-                await reply.event(
-                    {"jsonrpc": "2.0", "method": "notifications/progress", "params": said}
-                )
-        elif name == "ask" and reply is not None:
-            return _text(json.dumps(await self._ask(params, reply)))
-        return _text(json.dumps(arguments))
-
-    async def _ask(self, params: Json, reply: Reply) -> Json:
-        question = f"question-{len(self._answers)}"
-        arrived, answer = self._answers[question] = (trio.Event(), {})
-        asked = {"jsonrpc": "2.0", "id": question, "method": "elicitation/create", "params": FORM}
-        await reply.event(asked)
-        await arrived.wait()
-        return answer
+            await self._play(part, message, answer)
 
 
-def _text(text: str) -> Json:
-    return {"content": [{"type": "text", "text": text}], "x-vendor": 1}
+def _is_request(message: Json) -> bool:
+    return "id" in message and "method" in message
 
 
 def _error(request_id: Any, code: int, message: str) -> Json:

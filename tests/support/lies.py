@@ -6,18 +6,13 @@ How it goes wrong is up to `mistakes.py` and `growing.py`.
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal
+from typing import Any
 
-import attrs
 from hypothesis import strategies as st
 
-from http_server import Reply, Request
+from http_server import EVENTS, JSON, Manner
 from mistakes import CONTAINERS, SCALARS, bodies, spelled
-from scripted import FORM, ID, RESULTS, SAMPLE, TOKEN
-
-Json = dict[str, Any]
-Lines = dict[str, list[bytes]]
+from play import FORM, RESULTS, SAMPLE, Json, Lines
 
 
 def message(method: str, **params: Any) -> Json:
@@ -144,23 +139,8 @@ SOON = {"enabled": True, "base_delay_ms": 50, "max_delay_ms": 50, "jitter": 0}
 # -- behind a URL --------------------------------------------------------------------------------
 
 STATUSES = [*[200] * 12, 202, 204, 400, 401, 403, 404, 405, 409, 413, 429, 500, 503, 599]
-JSON, EVENTS = "application/json", "text/event-stream"
 KINDS = [*[JSON] * 6, *[EVENTS] * 6, "text/plain", "", "application/json; charset=utf-16", "x"]
 SESSION_IDS = [None, None, "session", "", "a b", "x" * 5000, "s,s"]
-Era = Literal["handshake", "modern"]
-
-
-@attrs.frozen
-class Manner:
-    """How it says it."""
-
-    status: int
-    kind: str
-    session: str | None
-    before: bytes
-    between: bytes
-
-
 manners = st.builds(
     Manner,
     st.sampled_from(STATUSES),
@@ -171,41 +151,3 @@ manners = st.builds(
     ),
     st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r", b"\n", b"", b"\ndata: x\n\n"]),
 )
-
-
-@attrs.frozen
-class Spoiler:
-    instead: Lines
-    manner: Manner
-
-    async def __call__(self, request: Request, reply: Reply) -> bool:
-        if request.verb == "GET" and "start" in self.instead:
-            await self.say(reply, self.instead["start"])
-            return True
-        message = request.message if request.verb == "POST" else {}
-        method = str(message.get("method"))
-        if method in self.instead:
-            params = message.get("params", {})
-            token = json.dumps(params.get("_meta", {}).get("progressToken")).encode()
-            request_id = json.dumps(message.get("id")).encode()
-            said = [
-                line.replace(ID, request_id).replace(TOKEN, token) for line in self.instead[method]
-            ]
-            await self.say(reply, said)
-            return True
-        if method in RESULTS and method not in {"initialize", "server/discover", "tools/call"}:
-            await reply.json({"jsonrpc": "2.0", "id": message["id"], "result": RESULTS[method]})
-            return True
-        return False
-
-    async def say(self, reply: Reply, lines: list[bytes]) -> None:
-        how = self.manner
-        named = {} if how.session is None else {"mcp_session_id": how.session}
-        if how.kind == EVENTS:
-            await reply.start(how.status, how.kind, **named)
-            for line in lines:
-                await reply.data(how.before + b"event: message\ndata: " + line + how.between)
-            await reply.end()
-        else:
-            body = b"" if how.status in {202, 204} else b"".join(lines[-1:])
-            await reply.whole(how.status, body, how.kind, **named)

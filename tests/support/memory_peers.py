@@ -1,26 +1,32 @@
-"""All backends' peers in memory, opened as a test wants: they greet, wait, fail or hang."""
+"""All backends' peers in memory, opened as a test wants: they greet, wait, fail or hang.
+
+Or they have a part in a play, behind the real parser of lines: :func:`scripted` puts those in the
+place of every transport, so no process is started and no network used, whatever a configuration or
+a client names; time may jump.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 from unittest import mock
 
 import anyio
 import attrs
-import trio
+from mcp.shared.message import SessionMessage
 
 import scripted_peer
+from emceepee_trio.backend.children import lines
 from emceepee_trio.backend.connections import connect
+from emceepee_trio.backend.connections.callbacks import Callbacks
 from emceepee_trio.backend.connections.connect import Transport
+from emceepee_trio.backend.connections.messages import parse
 from emceepee_trio.config import Server
-from scripted_peer import open_peer
-
-Mood: TypeAlias = Literal["greets", "waits", "fails", "hangs"]
-"""What opening a transport does, and whether its peer says hello by itself."""
+from emceepee_trio.model.json.intake import Measure, finished
+from play import Part, Play
+from scripted_peer import Openings, open_peer
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -71,39 +77,70 @@ class Peer(scripted_peer.Peer):
 
 
 @attrs.define(eq=False)
-class Peers:
-    """Of all transports that are opened in :meth:`in_place`, in the order of their opening."""
-
-    mood: Mood = "greets"
-    """Of the next one."""
+class Peers(Openings[Peer]):
     is_well: bool = True
     on_call: Callable[[Peer, int], object] = lambda peer, request_id: None
-    all: list[Peer] = attrs.field(factory=list, init=False)
-    _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def open(self, fits: Callable[[Peer], object] = lambda _: True) -> list[Peer]:
         return [peer for peer in self.all if peer.is_open and fits(peer)]
 
-    @contextmanager
-    def in_place(self) -> Generator[None]:
-        with mock.patch.object(connect, "_open_streams", self._open_streams):
-            yield
-
-    @asynccontextmanager
-    async def _open_streams(self, server: Server, *_: object) -> AsyncGenerator[Transport]:
-        mood, self.mood = self.mood, "greets"
-        if mood == "hangs":
-            await trio.sleep_forever()
-        if mood == "fails":
-            raise OSError(11, "cannot be opened today")
-        new = partial(
+    def new(
+        self, server: Server, session: str, number: int, *, greets: bool
+    ) -> Callable[..., Peer]:
+        return partial(
             Peer,
             server=server,
             is_well=self.is_well,
-            greets=mood == "greets",
+            greets=greets,
             is_modern=server.era == "modern",
             on_call=self.on_call,
         )
-        async with open_peer(server, next(self._numbers), new) as (peer, streams):
-            self.all.append(peer)
+
+
+@attrs.define(eq=False, kw_only=True)
+class Player(scripted_peer.Peer):
+    """One that has a part in a play."""
+
+    part: Part
+    callbacks: Callbacks
+    measure: Measure
+
+    async def listen(self) -> None:
+        # Either end may be closed at any time: by the client, or because a line was too long.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            for line in self.part.play.instead.get("start", ()):
+                await self.write(line)
+            async for item in self.hears:
+                message = item.message.model_dump(by_alias=True, exclude_unset=True)
+                for said in self.part.hear(message):
+                    await self.write(said.line)
+
+    async def write(self, line: bytes) -> None:
+        """As a program does, which ends when it says too much."""
+        for part in line.split(b"\n"):
+            if len(part) > self.measure.size:
+                self.says.close()
+                return
+            said = finished(parse(part, self.measure))
+            if said.why_not is not None:
+                self.callbacks.made_noise(lines.text(part))
+            for message in said.messages:
+                await self.says.send(SessionMessage(message))
+
+
+@contextmanager
+def scripted(play: Play | None = None) -> Generator[Play]:
+    """Until the block is left, the server named `bad` plays that, and all others are honest."""
+    play, honest = play or Play(), Play()
+
+    @asynccontextmanager
+    async def open_streams(
+        server: Server, callbacks: Callbacks, _: object, __: str, measure: Measure, ___: bool
+    ) -> AsyncGenerator[Transport]:
+        part = Part(play if server.name == "bad" else honest)
+        new = partial(Player, part=part, callbacks=callbacks, measure=measure)
+        async with open_peer(server, None, new) as (_peer, streams):
             yield streams
+
+    with mock.patch.object(connect, "_open_streams", open_streams):
+        yield play

@@ -1,11 +1,16 @@
-"""The other end of a backend's transport, in memory: says what its test wants."""
+"""The other end of a backend's transport, in memory: says what its test wants.
+
+:class:`Openings` puts such ends in the place of every transport.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from unittest import mock
 
 import anyio
 import attrs
@@ -15,14 +20,17 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from emceepee_trio.backend.children.process import Exit
+from emceepee_trio.backend.connections import connect
 from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.http.transport import SESSION_GONE, HttpTransport
 from emceepee_trio.config import Server
 from emceepee_trio.model.json.intake import Measure
+from play import MODERN, VERSION
 
 Item = SessionMessage | Exception
+Mood: TypeAlias = Literal["greets", "waits", "fails", "hangs"]
+"""What opening a transport does, and whether its peer says hello by itself."""
 
-MODERN = "2026-07-28"
 NOBODY = 1 << 22
 """No kernel gives a process that id, or a higher one: whoever looks whether such a child works sees
 nothing of this machine. Below that of id 1 are all of its processes."""
@@ -105,8 +113,7 @@ class Peer:
         elif kindly:
             self.greeted = True
             info = {"name": "scripted", "version": "0"}
-            version = "2025-11-25"
-            result = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
+            result = {"protocolVersion": VERSION, "capabilities": {}, "serverInfo": info}
             self.answer(hello, result)
         else:
             self.refuse(hello)
@@ -142,16 +149,18 @@ P = TypeVar("P", bound=Peer)
 
 @asynccontextmanager
 async def open_peer(
-    server: Server, number: int, new: Callable[..., P]
+    server: Server, number: int | None, new: Callable[..., P]
 ) -> AsyncGenerator[tuple[P, Transport]]:
     """A transport, and who listens at its other end: what *new* makes of the fields of a peer.
 
-    *number*: of its process, if it is one.
+    *number*: of its process, if it is one; without a number it is neither that nor behind a URL.
     """
     says, reads = anyio.create_memory_object_stream[Item](1000)
     writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
     child = http = None
-    if server.transport == "stdio":
+    if number is None:
+        pass
+    elif server.transport == "stdio":
         child = Child(NOBODY + number)
     else:
         said, _ = trio.open_memory_channel[SessionMessage](0)
@@ -170,3 +179,37 @@ async def open_peer(
             for end in (says, reads, writes, hears):
                 end.close()
             nursery.cancel_scope.cancel("closed")
+
+
+@attrs.define(eq=False)
+class Openings(Generic[P]):
+    """Of all transports, in the order in which they are opened in :meth:`in_place`."""
+
+    mood: Mood = "greets"
+    """Of the next one."""
+    all: list[P] = attrs.field(factory=list, init=False)
+    _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
+
+    def new(self, server: Server, session: str, number: int, *, greets: bool) -> Callable[..., P]:
+        """What makes a peer of its fields."""
+        raise NotImplementedError
+
+    @contextmanager
+    def in_place(self) -> Generator[None]:
+        with mock.patch.object(connect, "_open_streams", self._open_streams):
+            yield
+
+    @asynccontextmanager
+    async def _open_streams(
+        self, server: Server, callbacks: object, shared: object, session: str, *_: object
+    ) -> AsyncGenerator[Transport]:
+        mood, self.mood = self.mood, "greets"
+        if mood == "hangs":
+            await trio.sleep_forever()
+        if mood == "fails":
+            raise OSError(11, "cannot be opened today")
+        number = next(self._numbers)
+        new = self.new(server, session, number, greets=mood == "greets")
+        async with open_peer(server, number, new) as (peer, streams):
+            self.all.append(peer)
+            yield streams

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import anyio
 import attrs
-import trio
 
 from asgi_client import Client, Exchange
-from emceepee_trio.backend.connections.connect import Transport
 from emceepee_trio.backend.sharing.lease import Lease
 from emceepee_trio.config import Server
 from emceepee_trio.model.wire import event_json
 from emceepee_trio.session.session import Session
-from scripted_peer import Peer, open_peer
+from scripted_peer import Openings, Peer
 from world_model import Call, Fact, Life, Question, fact_of
 
 
@@ -101,34 +98,18 @@ FORM = {"type": "object", "properties": {"say": {"type": "string"}}}
 
 
 @attrs.define(eq=False)
-class Hosts:
-    """Opens the transports of all backends of all sessions."""
-
-    all: list[Host] = attrs.field(factory=list)
-    mood: str = "greets"
-    """Of the transport that is opened next."""
-    _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1))
-
-    @asynccontextmanager
-    async def open_streams(
-        self, server: Server, callbacks: object, shared: object, session: str, *_: object
-    ) -> AsyncGenerator[Transport]:
-        mood, self.mood = self.mood, "greets"
-        if mood == "hangs":
-            await trio.sleep_forever()
-        if mood == "fails":
-            raise OSError(11, "cannot be opened today")
-        number = next(self._numbers)
-        new = partial(
+class Hosts(Openings[Host]):
+    def new(
+        self, server: Server, session: str, number: int, *, greets: bool
+    ) -> Callable[..., Host]:
+        return partial(
             Host,
+            greets=greets,
             session=session,
             server=server.name,
             number=number,
             is_shared=server.scope == "principal",
         )
-        async with open_peer(server, number, new) as (host, streams):
-            self.all.append(host)
-            yield streams
 
 
 @attrs.define(eq=False)

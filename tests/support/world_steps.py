@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
-from unittest import mock
 
 import attrs
 import trio
 
 from asgi_world import World as Endpoint
 from asgi_world import open_world
-from emceepee_trio.backend.connections import connect
 from emceepee_trio.config import Config, Defaults, Limits, Reconnect, Retry, Server
 from emceepee_trio.journal import Reader
 from emceepee_trio.model.timeline.records import Records
@@ -107,7 +105,7 @@ class Steps(TrioMachine):
     def world(self) -> AbstractAsyncContextManager[object]:
         @asynccontextmanager
         async def opened() -> AsyncGenerator[None]:
-            with mock.patch.object(connect, "_open_streams", self.hosts.open_streams):
+            with self.hosts.in_place():
                 async with open_world(CONFIG, guard=math.inf) as self.mcp:
                     self.replay.reads(self.mcp.manager.journal)
                     for read, kinds in self.records.readers():

@@ -15,7 +15,8 @@ from emceepee_trio.config import Retry
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ProcessStarted, ProcessStopped, Restarting
 from fake_backends import Journal, raw
-from http_server import MODERN, QUIET, HttpServer, open_http_server
+from http_server import QUIET, HttpServer, open_http_server
+from play import MODERN
 from recording import running
 
 pytestmark = QUIET

@@ -22,7 +22,8 @@ from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ServerDisconnected
 from http_child import open_http_child
-from http_server import GONE, MODERN, QUIET, HttpServer, Reply, Request, open_http_server
+from http_server import GONE, QUIET, HttpServer, Reply, Request, open_http_server
+from play import MODERN
 from recording import Running, running
 from stalls import steps_measured
 

@@ -17,8 +17,9 @@ import pytest
 
 from emceepee_trio.config import Server
 from fake_backends import raw, until
+from memory_peers import scripted
 from page_world import Browser, PageWorld, open_page
-from scripted import RESULTS, scripted
+from play import RESULTS
 
 MOUNT = "/here"
 NAME = "\"'><planted onx=1 src=//evil.example></title></textarea></pre></option>{{7*7}}%00&lt;"

@@ -12,8 +12,9 @@ from trio.testing import wait_all_tasks_blocked
 from emceepee_trio.config import Policy, Server
 from emceepee_trio.model.states import BackendState
 from fake_backends import HERE, demo, raw, until
+from memory_peers import scripted
 from page_world import JSON, open_page
-from scripted import RESULTS, scripted
+from play import RESULTS
 
 RAW = f"{sys.executable} {HERE / 'raw_server.py'}"
 
