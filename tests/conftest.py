@@ -122,6 +122,8 @@ def nothing_is_left_behind(
     # Who runs us in the background may have us ignore it, and with us every child.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup does
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(stray))  # for children
         patch.setattr(tempfile, "tempdir", str(stray))

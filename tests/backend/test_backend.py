@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from emceepee_trio.model.events import ProcessStarted
 from emceepee_trio.model.events import ServerDisconnected as Lost
 from emceepee_trio.model.states import BackendState
 from fake_backends import raw, until
+from play import Play, program
 from recording import Running, running
 from stalls import steps_measured
 
@@ -227,29 +228,12 @@ async def test_a_cancelled_caller_takes_nothing_with_it(tmp_path: Path) -> None:
     assert len(it.host.all(ProcessStarted)) == 1
 
 
-ANSWERS = """\
-import json, sys
-
-for line in sys.stdin:
-    request = json.loads(line)
-    answer = {"jsonrpc": "2.0", "id": request.get("id")}
-    if request["method"] == "initialize":
-        info = {"name": "many", "version": "1"}
-        version = request["params"]["protocolVersion"]
-        answer["result"] = {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
-    elif request["method"] == "tools/call":
-        answer["result"] = {"content": ["it"]}
-        answer = [{"jsonrpc": "2.0", "id": n, "result": {}} for n in range(30_000)] + [answer]
-    else:
-        continue
-    print(json.dumps(answer), flush=True)
-"""
-
-
-async def test_nobody_waits_while_very_many_answers_come_at_once() -> None:
-    entry = {"command": sys.executable, "args": ["-c", ANSWERS], "era": "handshake"}
+async def test_nobody_waits_while_very_many_answers_come_at_once(tmp_path: Path) -> None:
+    many = [{"jsonrpc": "2.0", "id": n, "result": {}} for n in range(30_000)]
+    batch = [*many, {"jsonrpc": "2.0", "id": "@ID@", "result": {"content": ["it"]}}]
+    entry = program(Play({"tools/call": [json.dumps(batch).encode()]}), tmp_path)
     with trio.fail_after(GUARD):
-        async with running(entry) as it:
+        async with running(entry | {"era": "handshake"}) as it:
             await it.backend.connection()
             with steps_measured() as longest:
                 assert (await it.call("any"))["content"] == ["it"]

@@ -24,6 +24,7 @@ from emceepee_trio.model.events import (
 from emceepee_trio.model.states import BackendState
 from fake_backends import Journal, raw, until
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
+from play import coded
 from recording import Running, running
 
 pytestmark = QUIET
@@ -169,18 +170,9 @@ async def test_a_child_that_never_says_hello_is_stopped_and_has_not_crashed(
     assert it.host.story[:2] == ["process_started", "process_stopped"]
 
 
-async def test_a_child_that_closes_its_output_is_lost_before_it_is_ended(tmp_path: Path) -> None:
-    script = tmp_path / "mute.py"
-    script.write_text(
-        "import json, os, sys, time\n"
-        "ask = json.loads(sys.stdin.readline())\n"
-        "found = {'protocolVersion': '2025-06-18', 'capabilities': {}, 'serverInfo': {}}\n"
-        "print(json.dumps({'jsonrpc': '2.0', 'id': ask['id'], 'result': found}), flush=True)\n"
-        "sys.stdin.readline(), sys.stdin.readline()\n"
-        "os.close(1)\n"
-        "sys.stdin.read()\n"
-    )
-    entry = {"command": raw()["command"], "args": [str(script)], "era": "handshake"}
+async def test_a_child_that_closes_its_output_is_lost_before_it_is_ended() -> None:
+    mute = "hello()\nfor _ in range(2): sys.stdin.readline()\nos.close(1)\nsys.stdin.read()"
+    entry = coded(mute) | {"era": "handshake"}
     with trio.fail_after(GUARD):
         async with running(entry | LATER) as it:
             seen = await seen_by_a_call(it, "echo")

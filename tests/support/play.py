@@ -1,8 +1,9 @@
 """What a server says, as a value, and who plays it: the same in memory, on pipes and behind a URL.
 
-`memory_peers.scripted` and `http_server.HttpServer` carry what a :class:`Part` says;
-:func:`program` is the entry of a program that does, which is this file: ``python play.py FILE``.
-Stdlib only, so that it starts quickly.
+`memory_peers.scripted` and `http_server.HttpServer` carry what a :class:`Part` says; on pipes it is
+:func:`perform`. :func:`program` is the entry of a program that does that, which is this file
+(``python play.py FILE``), and :func:`coded` of one that makes its play itself: of what is long, or
+behaves as no play does. Stdlib only, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -108,12 +109,17 @@ def text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def results_of(tools: Mapping[str, Json]) -> dict[str, Json]:
+def results_of(tools: Iterable[str]) -> dict[str, Json]:
     """For one that has just these tools."""
     schema = {"type": "object"}
     listed = [{"name": name, "inputSchema": schema} for name in tools]
     hello = greetings("scripted", {"tools": {}})["initialize"]
     return {"initialize": hello, "ping": {}, "tools/list": {"tools": listed}}
+
+
+def answered(result: Any) -> bytes:
+    """The line that answers whatever is asked."""
+    return _line(id="@ID@", result=result)
 
 
 class Play:
@@ -261,7 +267,7 @@ def _line(**message: Any) -> bytes:
 def program(
     play: Play, folder: Path, *, flood: tuple[int, bytes, int] | None = None
 ) -> dict[str, Any]:
-    """The entry of one that plays it; reads it from a file in that folder.
+    """The entry of one that says it; reads it from a file in that folder.
 
     *flood*: a file descriptor, a line, and how many bytes of such lines are written there before
     each call is answered.
@@ -275,27 +281,50 @@ def program(
     return {"command": sys.executable, "args": ["-I", "-S", __file__, str(file)]}
 
 
+def coded(code: str) -> dict[str, Any]:
+    """The entry of a program that runs this, with all that is here: most of them end in a perform.
+
+    Those that say more than answers begin with a :func:`hello`.
+    """
+    here = os.path.dirname(__file__)  # noqa: PTH120 - without pathlib, see above
+    before = f"import json, os, sys, time\nsys.path.insert(0, {here!r})\nfrom play import *\n"
+    return {"command": sys.executable, "args": ["-I", "-S", "-c", before + code]}
+
+
+def hello() -> None:
+    """Answers the first request, which is how the handshake begins."""
+    for said in Part(Play()).hear(json.loads(sys.stdin.buffer.readline())):
+        write(said.line)
+
+
 def write(line: bytes, to: int = 1) -> None:
     data = line + b"\n"
     while data:
         data = data[os.write(to, data) :]
 
 
-def main() -> None:
-    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123 - see above
-        read: Json = json.load(file)
-    instead = {key: list(map(bytes.fromhex, lines)) for key, lines in read["instead"].items()}
-    part = Part(Play(instead, read["era"], results=read["results"], tools=read["tools"]))
-    for line in instead.get("start", ()):
+def perform(play: Play, flood: tuple[int, bytes, int] | None = None) -> None:
+    """On stdin and stdout."""
+    part = Part(play)
+    for line in play.instead.get("start", ()):
         write(line)
     for received in sys.stdin.buffer:
         message = json.loads(received)
-        if message.get("method") == "tools/call" and "flood" in read:
-            to, line, size = read["flood"]
-            lines = bytes.fromhex(line) + b"\n"
-            write((lines * (size // len(lines) + 1))[:-1], to)
+        if flood is not None and message.get("method") == "tools/call":
+            to, line, size = flood
+            write(((line + b"\n") * (size // (len(line) + 1) + 1))[:-1], to)
         for said in part.hear(message):
             write(said.line)
+
+
+def main() -> None:
+    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123 - without pathlib, see above
+        read: Json = json.load(file)
+    instead = {key: list(map(bytes.fromhex, lines)) for key, lines in read["instead"].items()}
+    flood = read.get("flood")
+    if flood is not None:
+        flood = (flood[0], bytes.fromhex(flood[1]), flood[2])
+    perform(Play(instead, read["era"], results=read["results"], tools=read["tools"]), flood)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from emceepee_client import MODERN, Emceepee, Open
 from emceepee_lines import open_lines
 from fake_backends import raw
+from play import Play, answered, program, results_of
 
 OURS = {"io.modelcontextprotocol/serverInfo": {"name": "emceepee", "version": "0.1.0"}}
 
@@ -137,33 +137,10 @@ async def test_noise_of_a_server_is_logged(connect: Open) -> None:
 
 # Results that no SDK would make, from a server that says just what it is told to say.
 
-PARROT = """\
-import json, sys
-
-def say(text):
-    sys.stdout.write(text + "\\n")
-    sys.stdout.flush()
-
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["method"] == "initialize":
-        info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
-        info["serverInfo"] = {"name": "parrot", "version": "1"}
-        say(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": info}))
-    elif message["method"] == "tools/call":
-        result = message["params"]["arguments"]["say"]
-        say('{"jsonrpc":"2.0","id":%d,"result":%s}' % (message["id"], result))
-    elif "id" in message:
-        error = {"code": -32601, "message": "no such method"}
-        say(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
-"""
-
 
 @pytest.fixture
 def parrot(tmp_path: Path) -> dict[str, Any]:
-    script = tmp_path / "parrot.py"
-    script.write_text(PARROT)
-    return {"command": sys.executable, "args": [str(script)]}
+    return program(Play({"tools/call": [answered("@RAW@")]}, results=results_of(["x"])), tmp_path)
 
 
 async def test_odd_results_harm_nobody(connect_as_either: Open, parrot: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from emceepee_trio.config import Config, Server
 from emceepee_trio.session.manager import open_sessions
 from emceepee_trio.tools import TOOLBOX
 from emceepee_trio.tools.common.registry import Request
+from play import coded
 
 pytestmark = pytest.mark.once
 
@@ -26,13 +26,8 @@ BESIDE = 256 * KIB
 """Bytes: all else that is allocated meanwhile, by us and by the tests."""
 
 SERVER = """\
-import json, sys
-
-def text(said):
-    return {"type": "text", "text": said}
-
 MIB = 1024 * 1024
-LINE = "2026-01-01T00:00:00Z worker 7: a line of a log\\\\n"
+LINE = "2026-01-01T00:00:00Z worker 7: a line of a log\\n"
 ROWS = [{"id": n, "name": f"row {n}"} for n in range(100_000)]
 WAYS = {
     "short": {"content": [text("x" * 40_000)]},
@@ -42,27 +37,19 @@ WAYS = {
     "image": {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA" * 2 * MIB}]},
 }
 
-for line in sys.stdin:
-    request = json.loads(line)
-    method, params = request.get("method"), request.get("params", {})
-    if method == "initialize":
-        said = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "a", "version": "1"}}
-        said["capabilities"] = {"tools": {}}
-    elif method == "tools/list":
-        said = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in WAYS]}
-    elif method == "tools/call":
-        said = WAYS[params["name"]]
-    elif "id" not in request:
-        continue
-    said = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": said}, ensure_ascii=False)
-    sys.stdout.buffer.write(said.encode() + b"\\n")
-    sys.stdout.buffer.flush()
+def spelled(result):
+    said = {"jsonrpc": "2.0", "id": "@ID@", "result": result}
+    return json.dumps(said, ensure_ascii=False).encode()
+
+lines = {f"tools/call {name}": [spelled(result)] for name, result in WAYS.items()}
+perform(Play(lines, results=results_of(WAYS)))
 """
 
 
 @pytest.mark.parametrize("kind", ["lines", "an emoji in Latin", "JSON", "image"])
 async def test_a_long_answer_is_there_once_and_then_no_more(tmp_path: Path, kind: str) -> None:
-    server = Server("a", command=sys.executable, args=("-c", SERVER))
+    entry = coded(SERVER)
+    server = Server("a", command=entry["command"], args=tuple(entry["args"]))
     async with open_sessions(Config(servers=(server,)), tmp_path) as manager:
         session = await manager.ensure("one", "p")
 

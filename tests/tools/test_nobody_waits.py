@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from asgi_client import Client, Json
 from asgi_world import open_world
 from emceepee_trio.config import parse
 from fake_backends import raw
+from play import coded
 from stalls import steps_measured
 
 pytestmark = pytest.mark.once
@@ -23,38 +23,17 @@ MOST = 0.020
 """Seconds of one step, with which nobody notices it."""
 SIZE = 20_000_000
 
-LONG = """\
-import json, sys
-
-ROWS = [{"id": n, "name": f"row {n}"} for n in range(SIZE // 40)]
-
-def said(tool):
-    if tool == "lines":
-        return {"content": [{"type": "text", "text": "a line of text\\n" * (SIZE // 15)}]}
-    if tool == "rows":
-        return {"content": [{"type": "text", "text": json.dumps(ROWS)}]}
-    if tool == "blocks":
-        blocks = [{"type": "text", "text": str(n)} for n in range(100_000)] * 2
-        return {"content": blocks}
-    wide = [{"id": n, "name": "x" * 1000} for n in range(SIZE // 1000)]
-    return {"content": [], "structuredContent": {"rows": wide}}
-
-for line in sys.stdin:
-    request = json.loads(line)
-    method = request.get("method")
-    if method == "initialize":
-        info = {"name": "long", "version": "1"}
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
-        result["serverInfo"] = info
-    elif method == "tools/list":
-        schema = {"type": "object"}
-        names = "lines", "rows", "structured", "blocks"
-        result = {"tools": [{"name": name, "inputSchema": schema} for name in names]}
-    elif method == "tools/call":
-        result = said(request["params"]["name"])
-    else:
-        continue
-    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+LONG = f"""\
+SIZE = {SIZE}
+ROWS = [{{"id": n, "name": f"row {{n}}"}} for n in range(SIZE // 40)]
+WIDE = [{{"id": n, "name": "x" * 1000}} for n in range(SIZE // 1000)]
+LONG = {{
+    "lines": {{"content": [text("a line of text\\n" * (SIZE // 15))]}},
+    "rows": {{"content": [text(json.dumps(ROWS))]}},
+    "blocks": {{"content": [text(str(n)) for n in range(100_000)] * 2}},
+    "structured": {{"content": [], "structuredContent": {{"rows": WIDE}}}},
+}}
+perform(Play(tools=LONG, results=results_of(LONG)))
 """
 
 
@@ -93,13 +72,14 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": MANY}}, "required": MAN
 SAID = {"title": MARKS, "description": MARKS, "uri": [0] * 100_000}
 TOOLS = [{"name": f"odd {n}", **SAID} for n in range(3)]
 TOOLS[0]["inputSchema"] = SCHEMA
+usual = results_of(["lines", "rows", "structured", "blocks"])
+usual["tools/list"]["tools"][:0] = TOOLS
+perform(Play(results=usual))
 """
 
 
 async def test_a_search_among_tools_with_what_no_tool_has() -> None:
-    program = LONG.replace("SIZE", "100").replace("ROWS =", f"{ODD}\nROWS =", 1)
-    program = program.replace('result = {"tools": [', 'result = {"tools": TOOLS + [')
-    async with opened(odd={"command": sys.executable, "args": ["-c", program]}) as client:
+    async with opened(odd=coded(ODD)) as client:
         for tool, asked in SEARCHES.items():
             with steps_measured() as longest:
                 await client.call("codemode_search", **asked)
@@ -108,8 +88,7 @@ async def test_a_search_among_tools_with_what_no_tool_has() -> None:
 
 
 async def test_a_result_that_is_very_long() -> None:
-    program = LONG.replace("SIZE", str(SIZE))
-    async with opened(long={"command": sys.executable, "args": ["-c", program]}) as client:
+    async with opened(long=coded(LONG)) as client:
         for tool in ("lines", "rows", "structured", "blocks"):
             with steps_measured() as longest:
                 said = await client.call("execute_tool", server="long", tool=tool)

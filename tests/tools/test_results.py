@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,17 @@ import trio
 from emceepee_client import GUARD, Answer, Emceepee, Open, write_config
 from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
 from emceepee_trio.config.bounds import KIB, MAX_PREVIEW_BYTES
+from play import coded
 from served import serve
 
 BOUND = 16 * KIB
 
 ANSWERS = """\
-import base64, json, sys
+import base64
 
 LINES = "".join(f"line {n}: grüße, the needle is {n * 7}\\n" for n in range(1, 5001))
 ROWS = [{"id": n, "name": f"row {n}", "tags": ["a", "b"]} for n in range(1204)]
 LONG = "x" * 70_000
-
-def text(said):
-    return {"type": "text", "text": said}
 
 WAYS = {
     "lines": {"content": [text(LINES)], "_meta": {"vendor/trace": "t"}},
@@ -57,34 +54,19 @@ WAYS = {
     "odd": {"content": [text("\\ud83d half " * 3000)]},
 }
 
-def say(request, **said):
-    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **said}), flush=True)
-
-for line in sys.stdin:
-    request = json.loads(line)
-    method, params = request.get("method"), request.get("params", {})
-    if method == "initialize":
-        said = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "a", "version": "1"}}
-        has = {"tools": {}, "resources": {}, "prompts": {}}
-        say(request, result={**said, "capabilities": has})
-    elif method == "tools/list":
-        schema = {"type": "object"}
-        names = [*WAYS, "refuse"]
-        say(request, result={"tools": [{"name": name, "inputSchema": schema} for name in names]})
-    elif method == "tools/call" and params["name"] == "refuse":
-        say(request, error={"code": -32050, "message": "no", "data": {"why": LINES}})
-    elif method == "tools/call":
-        say(request, result=WAYS[params["name"]])
-    elif method == "resources/read":
-        said = {"uri": params["uri"], "mimeType": "text/markdown", "text": LINES}
-        say(request, result={"contents": [said]})
-    elif method == "prompts/get":
-        say(request, result={"messages": [{"role": "user", "content": text(LINES)}]})
-    elif "id" in request:
-        say(request, error={"code": -32601, "message": "unknown"})
+contents = {"uri": "x://y", "mimeType": "text/markdown", "text": LINES}
+error = {"code": -32050, "message": "no", "data": {"why": LINES}}
+refused = json.dumps({"jsonrpc": "2.0", "id": "@ID@", "error": error}).encode()
+results = {
+    **results_of([*WAYS, "refuse"]),
+    **greetings("a", {"tools": {}, "resources": {}, "prompts": {}}),
+    "resources/read": {"contents": [contents]},
+    "prompts/get": {"messages": [{"role": "user", "content": text(LINES)}]},
+}
+perform(Play({"tools/call refuse": [refused]}, tools=WAYS, results=results))
 """
 LINES = "".join(f"line {n}: grüße, the needle is {n * 7}\n" for n in range(1, 5001))
-SERVER = {"command": sys.executable, "args": ["-c", ANSWERS]}
+SERVER = coded(ANSWERS)
 
 
 def preview(answer: Answer, at: int = 0) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,16 +20,12 @@ from emceepee_trio.backend.connections.callbacks import (
 from emceepee_trio.config import Retry
 from emceepee_trio.model.events import ServerDisconnected
 from fake_backends import raw
+from play import coded
 from recording import Recorder, running
 
 GUARD = 60
-SERVER = """\
-import json, sys
-ask = json.loads(sys.stdin.readline())
-found = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}}
-print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": found}), flush=True)
-"""
 FLOOD = """\
+hello()
 n = 0
 while True:
     n += 1
@@ -39,6 +33,7 @@ while True:
 """
 
 CHATTY = """\
+hello()
 n = 0
 for _ in range(20):
     for _ in range(30):
@@ -201,12 +196,10 @@ async def test_the_end_is_told_once_and_before_anybody_runs() -> None:
 
 
 async def test_a_child_that_only_asks_and_never_reads_is_cut_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connect, "UNREAD", 50)
-    script = tmp_path / "flood.py"
-    script.write_text(SERVER + FLOOD)
-    flood = {"command": sys.executable, "args": [str(script)], "era": "handshake"}
+    flood = coded(FLOOD) | {"era": "handshake"}
     with trio.fail_after(GUARD):
         async with running(flood | {"restart": Retry(enabled=False)}) as it:
             lost = await it.host.wait_for(ServerDisconnected)
@@ -215,12 +208,10 @@ async def test_a_child_that_only_asks_and_never_reads_is_cut_off(
 
 
 async def test_a_child_that_asks_a_lot_and_reads_is_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connect, "UNREAD", 50)
-    script = tmp_path / "chatty.py"
-    script.write_text(SERVER + CHATTY)
-    chatty = {"command": sys.executable, "args": [str(script)], "era": "handshake"}
+    chatty = coded(CHATTY) | {"era": "handshake"}
     with trio.fail_after(GUARD):
         async with running(chatty) as it:
             await it.host.until(lambda: it.host.notices)

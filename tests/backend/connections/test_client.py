@@ -18,6 +18,7 @@ from emceepee_trio.config import Retry
 from emceepee_trio.model.json.long_text import LongText
 from fake_backends import Journal, raw
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
+from play import coded
 from recording import Running, running
 
 pytestmark = QUIET
@@ -370,16 +371,8 @@ async def test_over_http_cancelling_is_hanging_up_in_the_modern_era(streams: boo
             assert not server.of("notifications/cancelled")
 
 
-async def test_a_courtesy_to_a_child_that_does_not_read_blocks_nobody(tmp_path: Path) -> None:
-    script = tmp_path / "deaf.py"
-    script.write_text(
-        "import json, sys, time\n"
-        "ask = json.loads(sys.stdin.readline())\n"
-        "found = {'protocolVersion': '2025-06-18', 'capabilities': {}, 'serverInfo': {}}\n"
-        "print(json.dumps({'jsonrpc': '2.0', 'id': ask['id'], 'result': found}), flush=True)\n"
-        "while True: time.sleep(60)\n"
-    )
-    deaf = {"command": raw()["command"], "args": [str(script)], "era": "handshake"}
+async def test_a_courtesy_to_a_child_that_does_not_read_blocks_nobody() -> None:
+    deaf = coded("hello()\nwhile True: time.sleep(60)") | {"era": "handshake"}
 
     async def fill(it: Running) -> None:
         await it.call("echo", text="x" * 1_000_000)  # much more than a pipe holds

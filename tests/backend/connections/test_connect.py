@@ -16,7 +16,7 @@ from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ProcessStarted, ProcessStopped, Restarting
 from fake_backends import Journal, raw
 from http_server import QUIET, HttpServer, open_http_server
-from play import MODERN
+from play import MODERN, Play, program
 from recording import running
 
 pytestmark = QUIET
@@ -204,17 +204,10 @@ async def test_both_eras_are_found_out_over_http(era: Any) -> None:
 
 
 async def test_odd_values_in_the_answer_to_initialize_are_as_if_missing(tmp_path: Path) -> None:
-    script = tmp_path / "odd.py"
-    script.write_text(
-        "import sys, json\n"
-        "for line in sys.stdin:\n"
-        "    m = json.loads(line)\n"
-        "    r = {'protocolVersion': '2025-06-18', 'capabilities': [1], 'serverInfo': 'me',\n"
-        "         'instructions': {'a': 1}} if m['method'] == 'initialize' else {}\n"
-        "    print(json.dumps({'jsonrpc': '2.0', 'id': m.get('id'), 'result': r}), flush=True)\n"
-    )
+    odd = {"capabilities": [1], "serverInfo": "me", "instructions": {"a": 1}}
+    results = {"initialize": {"protocolVersion": "2025-06-18", **odd}}
     with trio.fail_after(GUARD):
-        async with running({"command": raw()["command"], "args": [str(script)]}) as it:
+        async with running(program(Play(results=results), tmp_path)) as it:
             agreed = (await it.backend.connection()).negotiated
     assert (agreed.protocol_version, agreed.capabilities) == ("2025-06-18", {})
     assert (agreed.server_info, agreed.instructions) == ({}, None)
