@@ -143,7 +143,10 @@ class World:
         """The neighbour's call to his server of the same name is answered with nothing else."""
         args = {"server": "bad", "tool": "echo", "args": {"text": "secret"}}
         result = await self.neighbour.call("execute_tool", **args)
-        assert result == {"content": [{"type": "text", "text": '"secret"'}], "isError": False}
+        assert result == {
+            "content": [{"type": "text", "text": '{"text": "secret"}'}],
+            "isError": False,
+        }
 
 
 def check(exchange: Exchange, ids: list[Any]) -> None:

@@ -172,7 +172,7 @@ async def ask(neighbour: Peer, port: int, number: int) -> None:
     )
     answer = await neighbour.ask(head, body)
     assert (answer.status, json.loads(answer.body)["id"]) == (200, number)
-    assert json.loads(answer.body)["result"]["content"][0]["text"] == '"mine"'
+    assert json.loads(answer.body)["result"]["content"][0]["text"] == '{"text": "mine"}'
 
 
 @MORE

@@ -74,7 +74,7 @@ class Dialogue:
         if "method" in message or message["id"] != key or key is None:
             return False
         if works:
-            assert message["result"]["content"][0]["text"] in {"mine", '"mine"'}
+            assert message["result"]["content"][0]["text"] in {"mine", '{"text": "mine"}'}
         return True
 
 

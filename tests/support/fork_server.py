@@ -23,20 +23,32 @@ LOST = 70
 PROGRAMS = {"emceepee_trio.cli": "main", "emceepee_trio.demo_backend": "run"}
 """What can be asked for, and the function that is it."""
 LATER = (
+    "anyio._backends._trio",
+    "emceepee_trio.bridge.serve",
+    "emceepee_trio.commands.call",
+    "emceepee_trio.commands.check",
+    "emceepee_trio.commands.serve",
+    "emceepee_trio.commands.status",
     "emceepee_trio.commands.stdio",
-    "emceepee_trio.serving.listen",
+    "emceepee_trio.commands.tools",
+    "emceepee_trio.commands.under_way.answer",
+    "emceepee_trio.commands.under_way.tasks",
+    "emceepee_trio.daemon",
     "emceepee_trio.front.pipes.stdio",
+    "emceepee_trio.serving.listen",
 )
 """What they import when they know what they are to do."""
 
-Wanted = tuple[str, list[str], dict[str, str], str, int, bool]
-"""A program, its arguments, environment, folder and umask, and whether SIGINT reaches it."""
+Wanted = tuple[str, str, list[str], dict[str, str], str, int, bool]
+"""Our name, a program, its arguments, environment, folder and umask, and whether SIGINT reaches
+it."""
 
 
 def _start(name: str, module: str, arguments: list[str]) -> int:
     """Have *module* run with our pipes, and be it for everybody else; the exit code."""
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     wanted: Wanted = (
+        name,
         module,
         arguments,
         dict(os.environ),
@@ -174,7 +186,7 @@ def _warm_up() -> None:
 
 def _become(wanted: Wanted) -> int:
     """What the fork would be, had it been started: as far as anybody has asked so far."""
-    module, arguments, environment, folder, umask, can_be_interrupted = wanted
+    name, module, arguments, environment, folder, umask, can_be_interrupted = wanted
     os.setsid()
     os.umask(umask)
     os.chdir(folder)
@@ -194,6 +206,11 @@ def _become(wanted: Wanted) -> int:
     )
     for stream in ("stdin", "stdout", "stderr"):
         setattr(sys, f"__{stream}__", getattr(sys, stream))
+    configuration = import_module("emceepee_trio.commands.common.configuration")
+    demo = configuration.demo_server()
+    args = "-I", "-S", __file__, name, "emceepee_trio.demo_backend"
+    # That of --demo starts like those of a test's own configuration.
+    vars(configuration)["demo_server"] = lambda: import_module("attrs").evolve(demo, args=args)
     code: int | None = getattr(sys.modules[module], PROGRAMS[module])()
     return code or 0
 

@@ -139,7 +139,7 @@ def scripted(play: Play | None = None) -> Generator[Play]:
     ) -> AsyncGenerator[Transport]:
         part = Part(play if server.name == "bad" else honest)
         new = partial(Player, part=part, callbacks=callbacks, measure=measure)
-        async with open_peer(server, None, new) as (_peer, streams):
+        async with open_peer(server, None, new, room=100) as (_peer, streams):
             yield streams
 
     with mock.patch.object(connect, "_open_streams", open_streams):

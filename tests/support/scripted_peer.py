@@ -149,14 +149,15 @@ P = TypeVar("P", bound=Peer)
 
 @asynccontextmanager
 async def open_peer(
-    server: Server, number: int | None, new: Callable[..., P]
+    server: Server, number: int | None, new: Callable[..., P], room: int = 1000
 ) -> AsyncGenerator[tuple[P, Transport]]:
     """A transport, and who listens at its other end: what *new* makes of the fields of a peer.
 
     *number*: of its process, if it is one; without a number it is neither that nor behind a URL.
+    *room*: for so many messages that are not read yet, in either direction.
     """
-    says, reads = anyio.create_memory_object_stream[Item](1000)
-    writes, hears = anyio.create_memory_object_stream[SessionMessage](1000)
+    says, reads = anyio.create_memory_object_stream[Item](room)
+    writes, hears = anyio.create_memory_object_stream[SessionMessage](room)
     child = http = None
     if number is None:
         pass
