@@ -117,15 +117,18 @@ async def test_one_in_the_middle_of_a_call(connect: Open, journal: Journal) -> N
 
 
 async def test_one_with_tasks_and_questions(connect: Open) -> None:
-    """They fail with the reason, once each; what was finished stays."""
-    async with connect({"raw": raw() | SOON}) as emceepee:
-        await emceepee.connected("raw")
+    """They fail with the reason, once each; what was finished stays, and what others ask."""
+    async with connect({"raw": raw() | SOON, "other": raw()}) as emceepee:
+        await emceepee.connected("raw", "other")
         finished = await emceepee.start_task("raw", "echo", {"text": "kept"})
         await emceepee.event("task_completed", taskId=finished)
         silent = await emceepee.start_task("raw", "never")
         asking = await emceepee.start_task("raw", "two_questions")
         form = (await emceepee.event("elicitation_request"))["data"]["requestId"]
         sample = (await emceepee.event("sampling_request"))["data"]["requestId"]
+        await emceepee.start_task("other", "string_id_question")
+        while not data(emceepee, "other", "elicitation_request"):
+            await emceepee.call("await_activity")
         await kill(emceepee)
         told = await back(emceepee)
         await drain(emceepee)
@@ -133,11 +136,17 @@ async def test_one_with_tasks_and_questions(connect: Open) -> None:
         assert told["invalidatedTasks"] == 2
         assert told["invalidatedElicitations"] == told["invalidatedSampling"] == 1
         failed = data(emceepee, "raw", "task_failed")
-        assert {task["taskId"]: task["reason"] for task in failed} == {
-            silent: "server_disconnected",
-            asking: "server_disconnected",
-        }
-        assert len(failed) == 2
+        why = {"error": LOST["message"], "reason": "server_disconnected"}
+        assert sorted(failed, key=lambda task: str(task["taskId"])) == [
+            {"taskId": silent, "toolName": "never", **why},
+            {"taskId": asking, "toolName": "two_questions", **why},
+        ]
+        story = kinds(emceepee, "raw")
+        assert (
+            story.index("process_crashed")
+            < story.index("server_disconnected")
+            < story.index("task_failed")
+        )
         expired = {"reason": "server_disconnected"}
         forms, samples = (
             data(emceepee, "raw", f"{k}_expired") for k in ("elicitation", "sampling")
@@ -156,7 +165,9 @@ async def test_one_with_tasks_and_questions(connect: Open) -> None:
         answer = await emceepee.call("get_task_result", task_id=finished)
         assert answer.text == "kept"
         assert answer.pending == {}
-        assert await emceepee.says("list_tasks", status="working") == {"tasks": []}
+        (left,) = (await emceepee.says("list_tasks", status="working"))["tasks"]
+        assert left["server"] == "other"
+        assert (await emceepee.question())["server"] == "other"
 
 
 async def test_one_that_is_asked_of_in_the_modern_era(connect: Open) -> None:

@@ -206,27 +206,6 @@ async def test_a_question_waits_only_so_long(connect: Open, its_era: tuple[str, 
         assert unanswered == {"request_id": request_id, "server": "raw", "after_ms": 1000}
 
 
-async def test_questions_go_with_their_server(connect: Open, its_era: tuple[str, ...]) -> None:
-    server = raw(*its_era) | {"restart": {"enabled": False}}
-    async with connect({"raw": server, "other": raw()}) as emceepee:
-        await emceepee.start_task("other", "string_id_question")
-        stays = (await emceepee.question())["requestId"]
-        await emceepee.start_task("raw", "two_questions")
-        await emceepee.event("sampling_request")
-        asked = [
-            event["data"]["requestId"]
-            for event in emceepee.events
-            if event["type"] == "elicitation_request"
-        ]
-        await emceepee.fails("execute_tool", server="raw", tool="exit")
-        for kind in "elicitation_expired", "sampling_expired":
-            expired = await emceepee.event(kind)
-            assert expired["server"] == "raw"
-            assert expired["data"]["reason"] == "server_disconnected"
-        assert (await emceepee.event("elicitation_expired"))["data"]["requestId"] in asked
-        assert (await emceepee.question())["requestId"] == stays
-
-
 async def test_questions_of_one_server_can_be_picked(connect: Open) -> None:
     async with connect({"raw": raw(), "other": raw()}) as emceepee:
         for server in "raw", "other":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from typing import Any
 
 import pytest
@@ -202,49 +200,6 @@ async def test_a_call_has_a_hard_end_if_its_server_has_one(connect: Open, journa
         error = await emceepee.fails("get_task_result", task_id=task_id)
         assert error["code"] == "TOOL_ERR_TIMEOUT"
         await journal.wait_for_marker("slow cancelled", 2)
-
-
-async def test_a_server_that_dies_fails_its_calls_at_once(
-    connect: Open, journal: Journal, its_era: tuple[str, ...]
-) -> None:
-    async with connect({"raw": raw(*its_era, *journal.flags) | NO_RESTART}) as emceepee:
-        await emceepee.connected("raw")
-        task_id = await emceepee.start_task("raw", "never")
-        await journal.wait_for_marker("never started")
-        error = await emceepee.fails("execute_tool", server="raw", tool="exit")
-        assert error == {
-            "code": "TOOL_ERR_SERVER_DISCONNECTED",
-            "message": Like("server 'raw' was lost before it answered tools/call; .*"),
-            "details": {"may_have_run": True},
-        }
-        failed = await emceepee.event("task_failed")
-        assert failed["data"] == {
-            "taskId": task_id,
-            "toolName": "never",
-            "error": error["message"],
-            "reason": "server_disconnected",
-        }
-        assert await emceepee.fails("get_task_result", task_id=task_id) == error
-        order = [
-            event["type"]
-            for event in emceepee.events
-            if event["type"] in {"process_crashed", "server_disconnected", "task_failed"}
-        ]
-        assert order == ["process_crashed", "server_disconnected", "task_failed"]
-        crashed = await emceepee.event("process_crashed")
-        assert crashed["data"]["exitCode"] == 7
-
-
-async def test_a_killed_server_comes_back(connect: Open) -> None:
-    quick = {"restart": {"base_delay_ms": 10, "max_delay_ms": 10, "max_attempts": None}}
-    async with connect({"raw": raw() | quick}) as emceepee:
-        await emceepee.connected("raw")
-        pid = await emceepee.pid("raw")
-        os.kill(pid, signal.SIGKILL)
-        crashed = await emceepee.event("process_crashed")
-        assert crashed["data"] == {"name": "raw", "pid": pid, "signal": "SIGKILL"}
-        assert (await emceepee.execute("raw", "echo", {"text": "again"})).text == "again"
-        assert (await emceepee.status("raw"))["process"]["pid"] != pid
 
 
 async def test_a_call_waits_for_its_server_to_connect(connect: Open, journal: Journal) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import logging
-from functools import partial
 
 import pytest
 import trio
@@ -432,18 +431,3 @@ async def test_no_message_is_dearer_for_what_is_kept() -> None:
 
     few = min(of_a_message(10) for _ in range(2))  # the first time prepares things for ever
     assert of_a_message(10_000) <= 1.05 * few + 20  # a few steps in what is halved again and again
-
-
-async def test_no_wake_up_is_lost_in_any_order_of_events() -> None:
-    for _ in range(200):
-        streams = Streams("s")
-        stream = streams.new()
-        reader = stream.open_reader()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(read, reader, 2)
-            for text in "ab":
-                nursery.start_soon(partial(_add, streams, stream, text))
-
-
-async def _add(streams: Streams, stream: Stream, text: str) -> None:
-    fill(streams, stream, text)
