@@ -67,8 +67,8 @@ from emceepee_trio.config import (
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages
 from emceepee_trio.front.asking import interrupted
+from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
-from emceepee_trio.front.faces.one_server import passed
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.front.modern import exchange, workspaces
 from emceepee_trio.front.pipes import stdio
@@ -79,6 +79,7 @@ from emceepee_trio.model import facts, forms
 from emceepee_trio.model.json import intake
 from emceepee_trio.model.json.intake import DEPTH, DIGITS, Measure
 from emceepee_trio.model.json.lenient import NAMED, SPELLED
+from emceepee_trio.model.json.long import outlines
 from emceepee_trio.model.json.problems import TOLD
 from emceepee_trio.model.json.strict import MISTAKES
 from emceepee_trio.model.native.choice import Offered, choose
@@ -954,11 +955,11 @@ async def unread(here: Here) -> None:
         assert f"did not read {UNREAD} answers" in json.dumps(told)
 
 
-@tries("model.json.intake.OUTLINES")
+@tries("model.json.long.outlines.OUTLINES")
 async def outlined(here: Here) -> None:
-    said = ",".join(f'{{"id":{n},"method":"x"}}' for n in range(intake.OUTLINES + 5))
-    found = intake.finished(intake.outlines(f"[{said}]".encode()))
-    assert [each["id"] for each in found] == list(range(intake.OUTLINES))
+    said = ",".join(f'{{"id":{n},"method":"x"}}' for n in range(outlines.OUTLINES + 5))
+    found = intake.finished(outlines.outlines(f"[{said}]".encode()))
+    assert [each["id"] for each in found] == list(range(outlines.OUTLINES))
 
 
 @tries("backend.connections.client.OUTBOX")
@@ -1107,7 +1108,7 @@ async def log_lines(here: Here) -> None:
         assert found["dropped"] == 1
 
 
-@tries("front.faces.one_server.passed.MAX_PASSED", "front.faces.one_server.passed.MAX_STATE")
+@tries("front.faces.passed.MAX_PASSED", "front.faces.passed.MAX_STATE")
 async def rounds_of_servers(here: Here) -> None:
     unused: Any = None
     asked = {"resultType": "input_required", "inputRequests": {"q": {}}}

@@ -29,7 +29,9 @@ from pydantic import ValidationError
 
 from ..config import ON_DEMAND, Config
 from ..config.bounds import MAX_BATCH
-from ..model.json.intake import TooMuch, Unfit, outlines, read
+from ..model.json.intake import TooMuch, Unfit
+from ..model.json.long.outlines import outlines
+from ..model.json.long.reading import read
 from ..model.wire import loads
 from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager

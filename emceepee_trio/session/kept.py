@@ -24,7 +24,7 @@ from pathlib import Path
 
 import attrs
 
-from ..model.json.long_text import Text
+from ..model.json.long.text import Text
 
 PIECE = 64 * 1024
 """Bytes that are written, or looked through, at once; what has no more is kept in memory."""

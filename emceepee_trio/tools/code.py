@@ -29,7 +29,7 @@ from ..config.bounds import (
 from ..config.server import A_NAME
 from ..errors import ExecutionFailed, InvalidArguments, TimedOut, ToolError
 from ..model.json.fields import Bounds, Doc, MaxLength, frozen
-from ..model.json.long_text import LongText
+from ..model.json.long.text import LongText
 from ..model.json.problems import Problem
 from ..model.wire import dumps, loads
 from ..session.calls.call import Call, Result, Task

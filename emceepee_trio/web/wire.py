@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from ..errors import internal
-from ..model.json.intake import Outline, Steps
+from ..model.json.intake import Steps
+from ..model.json.long.outlines import Outline
 from ..model.json.spelling import CHARACTERS, is_long, spell
 from ..model.wire import dumps
 from ..serving.asgi import Receive, Refused, Scope, Send

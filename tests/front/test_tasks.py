@@ -303,6 +303,26 @@ async def test_a_task_that_a_modern_server_makes_is_one_with_ours() -> None:
         assert "broken" in said["content"][0]["text"]
 
 
+async def test_what_such_a_task_says_at_length_is_read_where_somebody_needs_it() -> None:
+    rows = [{"id": n, "name": f"row {n}"} for n in range(10_000)]
+    done = {"content": [{"type": "text", "text": "x" * 40_000}], "structuredContent": {"a": rows}}
+    async with tasking(of="modern") as tasking_:
+        instead = tasking_.play.instead
+        working = {"taskId": "theirs", "status": "working", "pollIntervalMs": 1}
+        instead["tools/call"] = [result(resultType="task", **working)]
+        instead["tasks/get"] = [result(taskId="theirs", status="completed", result=done)]
+        said = await tasking_.execute("echo")
+        shapes = [json.loads(said["content"][n]["text"])["shape"] for n in (0, 2)]
+        assert shapes == [
+            "text of 1 line",
+            "object with keys a (array of 10,000 objects with keys id, name)",
+        ]
+        failed = {"code": -32050, "message": "y" * 40_000, "data": {"structuredContent": rows}}
+        instead["tasks/get"] = [result(taskId="theirs", status="failed", error=failed)]
+        said = await tasking_.execute("echo")
+        assert "yyy" in said["content"][0]["text"]
+
+
 async def test_where_both_know_tasks_they_are_between_them() -> None:
     async with tasking("/servers/bad/mcp", of="modern") as tasking_:
         instead = tasking_.play.instead

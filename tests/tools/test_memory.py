@@ -34,6 +34,8 @@ WAYS = {
     "lines": {"content": [text(LINE * (8 * MIB // len(LINE)))]},
     "an emoji in Latin": {"content": [text("🦑" + "all else is Latin. " * (8 * MIB // 19))]},
     "JSON": {"content": [text(json.dumps(ROWS))]},
+    "values": {"content": [], "structuredContent": {"rows": ROWS, "ways": {"a": ROWS[:9]}}},
+    "a list of values": {"structuredContent": [[{"a": 1, "b": [None]}] * 200] * 1000},
     "image": {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA" * 2 * MIB}]},
 }
 
@@ -46,7 +48,9 @@ perform(Play(lines, results=results_of(WAYS)))
 """
 
 
-@pytest.mark.parametrize("kind", ["lines", "an emoji in Latin", "JSON", "image"])
+@pytest.mark.parametrize(
+    "kind", ["lines", "an emoji in Latin", "JSON", "image", "values", "a list of values"]
+)
 async def test_a_long_answer_is_there_once_and_then_no_more(tmp_path: Path, kind: str) -> None:
     entry = coded(SERVER)
     server = Server("a", command=entry["command"], args=tuple(entry["args"]))
@@ -72,6 +76,8 @@ async def test_a_long_answer_is_there_once_and_then_no_more(tmp_path: Path, kind
             message = message * 4 // 3
         elif kind == "JSON":
             message = len(json.dumps(kept.read(0, kept.size).decode()))
+        elif "values" in kind:
+            message = len(json.dumps(json.loads(kept.read(0, kept.size))))
         elif kind == "lines":
             message += kept.lines
         assert message > 3 * MIB

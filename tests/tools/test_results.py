@@ -36,6 +36,7 @@ WAYS = {
     "both": {"content": [text(json.dumps(ROWS))], "structuredContent": {"rows": ROWS}},
     "small": {"content": [text(LINES)], "structuredContent": {"count": 5000}},
     "structured": {"content": [], "structuredContent": {"rows": ROWS}},
+    "values": {"content": [text("short")], "structuredContent": {"rows": ROWS * 5, "text": LINES}},
     "image": {"content": [
         text("a picture"),
         {"type": "image", "data": base64.b64encode(bytes(range(256)) * 300).decode(),
@@ -147,6 +148,11 @@ async def test_what_it_looks_like_is_said(connect: Open) -> None:
         assert preview(both)["shape"] == rows["shape"]
         assert preview(both, 2)["shape"] == shape
         assert preview(await emceepee.execute("a", "structured"))["shape"] == shape
+        values = await emceepee.execute("a", "values")
+        assert "structuredContent" not in values.result
+        assert values.content[0]["text"] == "short"
+        shape = "object with keys rows (array of 6,020 objects with keys id, name, tags), text"
+        assert preview(values, 1)["shape"] == shape
         small = await emceepee.execute("a", "small")
         assert small.result["structuredContent"] == {"count": 5000}
         assert preview(small)["shape"] == "text of 5,000 lines"
@@ -313,6 +319,30 @@ async def test_what_is_evicted_or_expired_says_so(connect: Open) -> None:
         assert "results.keep_ms" in error["message"]
 
 
+async def test_of_many_values_the_same_is_kept_as_of_few(connect: Open) -> None:
+    rows = [{"id": n, "name": f"row {n}", "tags": ["a", "b"]} for n in range(1204)] * 5
+    whole = json.dumps(
+        {"rows": rows, "text": LINES}, ensure_ascii=False, separators=(",", ":")
+    ).encode()
+    async with connect({"a": SERVER}) as emceepee:
+        said = preview(await emceepee.execute("a", "values"), 1)
+        assert (said["lines"], said["bytes"]) == (1, len(whole))
+        assert whole.startswith(said["head"].encode())
+        assert whole.endswith(said["tail"].encode())
+        assert said["head"].endswith("},")
+        shown = len((said["head"] + said["tail"]).encode())
+        assert said["omitted"] == {"bytes": len(whole) - shown, "lines": 0}
+
+        async def read(**part: Any) -> str:
+            answer = await emceepee.call("read_result", id=said["result"], **part)
+            return str(answer.content[0]["text"])
+
+        assert await read(bytes=[250_000, 260_000]) == whole[250_000:260_000].decode()
+        assert await read(path="/rows/6019/name") == "row 1203"
+        assert (await read(path="/text")).startswith(LINES[:1000])
+        assert '"name":"row 1203"' in await read(grep='"name":"row 1203"')
+
+
 async def test_a_file_has_it_as_long_as_the_session_lives(connect: Open, tmp_path: Path) -> None:
     state = tmp_path / "state" / "emceepee"
     left = state / "results" / "left"
@@ -352,6 +382,10 @@ async def test_it_is_off_where_that_is_said(connect: Open, settings: dict[str, A
         assert (await emceepee.execute("a", "lines")).text == LINES
         answer = await emceepee.execute("a", "both")
         assert len(answer.result["structuredContent"]["rows"]) == 1204
+        answer = await emceepee.execute("a", "values")
+        if settings.get("results") != {"inline_bytes": 1_000_000}:
+            assert len(answer.result["structuredContent"]["rows"]) == 6020
+        assert answer.result["structuredContent"]["text"] == LINES
         prompt = await emceepee.says("get_prompt", server="a", name="p")
         assert prompt["messages"][0]["content"]["text"] == LINES
         read = await emceepee.call("read_resource", server="a", uri="x://y")

@@ -22,8 +22,11 @@ from mcp_types import (
 )
 from pydantic_core import PydanticSerializationError
 
-from ...model.json.intake import Measure, Outline, Steps, Unfit, outlines, read
-from ...model.json.long_text import LongText, Partly, unfolded
+from ...model.json.intake import Measure, Steps, Unfit
+from ...model.json.long.outlines import Outline, outlines
+from ...model.json.long.partly import Partly, unfolded
+from ...model.json.long.reading import Left, read
+from ...model.json.long.value import LongValue
 from ...model.json.spelling import is_long, spell
 from ...model.text.brief import brief
 from ...model.wire import dumps
@@ -48,26 +51,26 @@ class Said:
 def parse(text: bytes | bytearray, measure: Measure) -> Steps[Said]:
     """The messages of a text: one, or a list of them.
 
-    Answers may have long texts in them; such a result is a `Partly`.
+    Answers may have long texts and values in them; such a result is a `Partly`.
     """
     if len(text) <= LONG or text[:1].isspace():
         text = bytes(text).strip()
     if text[:1] not in b"{[\xef" or not text:  # most noise, and much cheaper than asking the parser
         return Said([], "is not JSON" if text else None)
-    long: list[LongText] = []
+    left: Left = []
     try:
-        value = yield from read(text, measure, _decoder.decode, long)
+        value = yield from read(text, measure, _decoder.decode, left)
     except Unfit as unfit:
         known = yield from outlines(text)
         why = f"the server's message {unfit}"
         return Said([it for each in known if (it := _in_place_of(each, why)) is not None], why)
-    if long:
+    if left:
         value = yield from _with_strings(value)
     items = value if isinstance(value, list) else [value]
     messages: list[JSONRPCMessage] = []
     for n, item in enumerate(items, 1):
         if (message := _message(item)) is not None:
-            if long and isinstance(message, JSONRPCResponse):
+            if left and isinstance(message, JSONRPCResponse):
                 message.result = Partly(message.result)
             messages.append(message)
         if n % ITEMS == 0:
@@ -77,7 +80,7 @@ def parse(text: bytes | bytearray, measure: Measure) -> Steps[Said]:
 
 
 def _with_strings(value: Any) -> Steps[Any]:
-    """The same, with long texts in nothing but in what has been answered."""
+    """The same, with nothing left where it is but in what has been answered."""
     if isinstance(value, list):
         for n, item in enumerate(value):
             value[n] = yield from _with_strings(item)
@@ -85,6 +88,10 @@ def _with_strings(value: Any) -> Steps[Any]:
     if not isinstance(value, dict) or not isinstance(value.get("result"), dict):
         return (yield from unfolded(value))
     result = value.pop("result")
+    for name, inner in result.items():
+        given = inner.get("structuredContent") if type(inner) is dict else None
+        if type(given) is LongValue and name != "result":  # which is that of a task
+            inner["structuredContent"] = yield from given.said()
     return {**(yield from unfolded(value)), "result": result}
 
 

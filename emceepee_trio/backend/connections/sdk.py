@@ -28,7 +28,7 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from ...model.json.long_text import Partly, unfolded
+from ...model.json.long.partly import Partly, unfolded
 from ...waits.slices import in_slices
 from ...waits.slot import Slot
 

@@ -18,6 +18,8 @@ from mcp_types import INTERNAL_ERROR
 
 from ...config.bounds import MAX_TASK_TTL_MS
 from ...errors import ToolError
+from ...model.json.long.partly import Partly, unfolded
+from ...waits.slices import in_slices
 from .callbacks import OnProgress, Params
 from .client import Client
 
@@ -90,14 +92,16 @@ async def to_its_end(client: Client, result: dict[str, Any]) -> dict[str, Any]:
                 await client.request("tasks/update", {**named, "inputResponses": said})
             else:
                 await trio.sleep(pause(task, "pollIntervalMs"))
-            task = await client.request("tasks/get", named)
+            task = await client.request("tasks/get", named, leaves_long=True)
+            if type(task) is Partly and task.get("status") != "completed":
+                task = await in_slices(unfolded(task))
     except trio.Cancelled:
         with trio.move_on_after(FAREWELL, shield=True), suppress(MCPError, ToolError):
             await client.request("tasks/cancel", named)
         raise
     found, error = task.get("result"), task.get("error")
     if status == "completed" and isinstance(found, dict):
-        return found
+        return Partly(found) if type(task) is Partly else found
     if status == "failed" and isinstance(error, Mapping) and isinstance(error.get("code"), int):
         message = str(error.get("message"))
         raise MCPError(code=error["code"], message=message, data=error.get("data"))

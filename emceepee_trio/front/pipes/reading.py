@@ -30,7 +30,9 @@ from pydantic import ValidationError
 
 from ...config.bounds import MAX_BATCH, MAX_UNANSWERED
 from ...errors import internal
-from ...model.json.intake import Measure, TooMuch, Unfit, outlines, read
+from ...model.json.intake import Measure, TooMuch, Unfit
+from ...model.json.long.outlines import outlines
+from ...model.json.long.reading import read
 from ...model.wire import loads
 from ...waits.firewall import Firewall
 from ...waits.slices import in_slices

@@ -1,19 +1,21 @@
 """What a JSON value looks like, in a line: ``array of 1,204 objects with keys id, name``. Pure.
 
-Of a text that is too long to be parsed for that, its beginning is, and `Elements` counts the rest
-as it goes by.
+A long value is seen in parts, as `Looks`. Of a text that is too long to be parsed for that, its
+beginning is, and `Elements` counts the rest as it goes by.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 import attrs
 
 from .intake import Gauge, Unfit
-from .long_text import LongText
+from .long.joining import taken_apart
+from .long.text import LongText
 from .weight import cut
 
 KEYS = 12
@@ -35,36 +37,86 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 def shape(value: Any, count: int | None = None) -> str:
     """*count* is how many there are of which *value* has only the first."""
-    return cut(_shape(value, count, 0), LONGEST)
+    looks = Looks()
+    looks.see(b"", value)
+    if count is not None:
+        looks.count = count
+    return looks.said()
 
 
-def _shape(value: Any, count: int | None, level: int) -> str:
-    if isinstance(value, dict):
-        return _object(value, count, level)
-    if not isinstance(value, list):
-        return _kind(value)
-    if not value:
-        return "empty array"
-    kinds = {_kind(inner) for inner in value[:LOOKED_AT]}
-    what = kinds.pop() if len(kinds) == 1 else "value"
-    number = len(value) if count is None else count
-    said = f"array of {number:,} {what}{'' if number == 1 else 's'}"
-    if what != "object":
-        return said
-    keys = {key: None for inner in value[:LOOKED_AT] for key in inner}
-    return f"{said} {_with_keys(keys, len(keys))}"
+@attrs.define(eq=False)
+class Looks:
+    """What a value looks like that is seen in parts."""
+
+    count: int = attrs.field(default=0, init=False)
+    """Of what it holds, if it holds something."""
+    _level: int = 0
+    """In how many others it is; `_ROW` for any object in an array."""
+    _keys: dict[str, Looks | None] = attrs.field(factory=dict)
+    """Those that are named; of an array, those of all objects in it."""
+    _kind: str = attrs.field(default="null", init=False)
+    _kinds: set[str] = attrs.field(factory=set, init=False)
+    """Of what an array holds."""
+    _last: Looks | None = attrs.field(default=None, init=False)
+    """What it holds that may go on, if something is said of that."""
+
+    def see(self, before: bytes, part: Any) -> None:
+        """All of it, or a part, of which that was open before."""
+        if not before:
+            self._kind = _kind(part)
+            self._add(part)
+            return
+        rest, inner = taken_apart(part)
+        if self._last is not None and before[1:]:
+            self._last.see(before[1:], inner)
+        self._add(rest)
+
+    def _add(self, value: Any) -> None:
+        if not value or not isinstance(value, dict | list):
+            return
+        if isinstance(value, list):
+            looked_at = value[: max(LOOKED_AT - self.count, 0)]
+            for inner in looked_at:
+                self._kinds.add(_kind(inner))
+                if isinstance(inner, dict):
+                    self._keys |= dict.fromkeys(inner)
+            is_row = len(looked_at) == len(value) and isinstance(value[-1], dict)
+            self._last = Looks(_ROW, self._keys) if is_row else None
+            self.count += len(value)
+            return
+        self.count += sum(key not in self._keys for key in value)
+        few = len(value) if self._level == _ROW else max(KEYS - len(self._keys), 0)
+        for key in islice(value, few):
+            self._keys[key] = self._inner(value[key])
+        self._last = self._keys.get(next(reversed(value)))
+
+    def _inner(self, value: Any) -> Looks | None:
+        if self._level or not isinstance(value, dict | list):
+            return None
+        looks = Looks(1)
+        looks.see(b"", value)
+        return looks
+
+    def said(self) -> str:
+        return cut(self._said(), LONGEST)
+
+    def _said(self) -> str:
+        if self._kind not in ("object", "array"):
+            return self._kind
+        if not self.count:
+            return f"empty {self._kind}"
+        if self._kind == "object":
+            keys = [
+                f"{cut(key, _KEY)} ({inner._said()})" if inner is not None else cut(key, _KEY)
+                for key, inner in self._keys.items()
+            ]
+            return f"object {_with_keys(keys, self.count)}"
+        what = min(self._kinds) if len(self._kinds) == 1 else "value"
+        said = f"array of {self.count:,} {what}{'' if self.count == 1 else 's'}"
+        return f"{said} {_with_keys(self._keys, len(self._keys))}" if what == "object" else said
 
 
-def _object(value: dict[str, Any], count: int | None, level: int) -> str:
-    if not value:
-        return "empty object"
-    said = [
-        f"{cut(key, _KEY)} ({_shape(inner, None, level + 1)})"
-        if level == 0 and isinstance(inner, dict | list)
-        else cut(key, _KEY)
-        for key, inner in list(value.items())[:KEYS]
-    ]
-    return f"object {_with_keys(said, count or len(value))}"
+_ROW = 2
 
 
 def _with_keys(said: Iterable[str], number: int) -> str:

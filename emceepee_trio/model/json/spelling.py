@@ -6,13 +6,15 @@ It says what :func:`.wire.dumps` says, and :func:`.weight.weigh`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice, repeat
 from typing import Any
 
 from ..wire import dumps
 from .intake import Steps
-from .long_text import LongText
+from .long.joining import opening
+from .long.text import LongText
+from .long.value import LongValue
 from .weight import weigh
 
 VALUES = 2000
@@ -98,6 +100,24 @@ def pieces_of(value: Any) -> Iterator[str]:
         yield "".join(parts)
         parts.clear()
     yield "".join(parts)
+
+
+def pieces_of_long(
+    value: LongValue, seen: Callable[[bytes, Any], object] = lambda before, said: None
+) -> Iterator[str]:
+    """Those of a value that is still in its message; *seen* is shown each part of it, and what was
+    open before that."""
+    for before, said, after in value.parts():
+        first, last = len(opening(before)), len(after or b"")
+        held = ""
+        for piece in pieces_of(said):
+            held += piece
+            if len(held) > first + last:
+                yield held[first : len(held) - last]
+                held, first = held[len(held) - last :], 0
+        if after is not None:
+            yield ","
+        seen(before, said)
 
 
 def _spell(value: Any, parts: list[str]) -> Steps[None]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from .long_text import LongText
+from .long.text import LongText
+from .long.value import LongValue
 
 FEW, LEVELS = 4, 3
 """Values in a list or an object, and such in each other, in which a string may be that is long."""
@@ -84,6 +85,8 @@ def _left(value: Any, room: float) -> float:
                 room += len(value) - len(value.encode("utf-8", "surrogatepass"))
         case LongText():
             room -= value.size
+        case LongValue():
+            room -= len(value)
         case dict():
             for key, inner in value.items():
                 if (room := _left(inner, room - len(key))) < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...config.bounds import MAX_PREVIEW_BYTES
-from ...model.json.long_text import Text
+from ...model.json.long.text import Text
 from ...model.wire import dumps
 
 HEAD = MAX_PREVIEW_BYTES * 5 // 8

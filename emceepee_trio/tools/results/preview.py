@@ -18,10 +18,12 @@ import trio
 
 from ...backend.connections.turns import Turns
 from ...config.bounds import KIB
-from ...model.json.intake import Measure, Unfit, read
-from ...model.json.long_text import LongText, Text
-from ...model.json.shape import Elements, first_of, shape
-from ...model.json.spelling import pieces_of
+from ...model.json.intake import Measure, Unfit
+from ...model.json.long.reading import read
+from ...model.json.long.text import LongText, Text
+from ...model.json.long.value import LongValue
+from ...model.json.shape import Elements, Looks, first_of, shape
+from ...model.json.spelling import pieces_of, pieces_of_long
 from ...model.json.weight import is_more_than
 from ...model.wire import dumps, loads
 from ...session.kept import PIECE, Kept, decoded_pieces, text_pieces
@@ -199,14 +201,20 @@ class Preview:
 
     async def _json(self, value: Any) -> list[dict[str, Any]]:
         """What has no text of its own."""
-        pieces = (piece.encode("utf-8", "surrogatepass") for piece in pieces_of(value))
+        looks = Looks()
+        if type(value) is LongValue:
+            said = pieces_of_long(value, looks.see)
+        else:
+            said = pieces_of(value)
+            looks.see(b"", value)
+        pieces = (piece.encode("utf-8", "surrogatepass") for piece in said)
         about = PIECE + 1 if is_more_than(value, PIECE) else 0
         kept = await self.results.keep(JSON, pieces, about, text=True)
         if kept.path is None:
             ends = _ends_of_kept(kept)
         else:
             ends = await on_disk(partial(_ends_of_kept, kept))
-        return self._said(kept, {"shape": shape(value)}, ends, None)
+        return self._said(kept, {"shape": looks.said()}, ends, None)
 
     async def of_details(self, details: Mapping[str, Any]) -> dict[str, Any]:
         """What an error says of details that are kept."""

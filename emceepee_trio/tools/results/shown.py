@@ -13,7 +13,7 @@ from ...backend.connections.turns import Turns
 from ...config import OUR_NAME
 from ...config.bounds import KIB, MAX_PAGE_BYTES
 from ...errors import ToolError
-from ...model.json.long_text import Partly, unfolded
+from ...model.json.long.partly import Partly, unfolded
 from ...model.json.weight import is_more_than
 from ...model.native.places import in_result
 from ...model.native.uris import native_uri

@@ -36,7 +36,7 @@ from mcp_types import (
 from emceepee_trio.backend.children import process as module
 from emceepee_trio.backend.children.process import TEXT_LINE, Exit, Process, open_process
 from emceepee_trio.model.json.intake import Measure, finished
-from emceepee_trio.model.json.long_text import unfolded
+from emceepee_trio.model.json.long.partly import unfolded
 
 MEASURE = Measure(16 * 1024 * 1024, 1_000_000)
 PROLOGUE = """\

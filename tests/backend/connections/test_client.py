@@ -15,7 +15,7 @@ from mcp import MCPError
 from emceepee_trio.backend.connections import client as module
 from emceepee_trio.backend.connections.client import OUTBOX
 from emceepee_trio.config import Retry
-from emceepee_trio.model.json.long_text import LongText
+from emceepee_trio.model.json.long.text import LongText
 from fake_backends import Journal, raw
 from http_server import QUIET, HttpServer, Reply, Request, open_http_server
 from play import coded

@@ -18,7 +18,9 @@ from mcp_types import (
 
 from emceepee_trio.backend.connections.messages import REFUSED, Said, dump, parse
 from emceepee_trio.model.json.intake import Measure, finished
-from emceepee_trio.model.json.long_text import LongText, Partly, unfolded
+from emceepee_trio.model.json.long.partly import Partly, unfolded
+from emceepee_trio.model.json.long.text import LongText
+from emceepee_trio.model.json.long.value import LongValue
 from mistakes import nested, spelled
 
 MEASURE = Measure(1 << 24, 10_000)
@@ -142,6 +144,37 @@ def test_long_texts_are_left_in_what_is_answered_and_nowhere_else(batch: str) ->
     (wrong,) = said(f'{{"jsonrpc": "1.0", "id": 1, "result": {result}}}'.encode()).messages
     assert isinstance(wrong, JSONRPCError)
     assert "ä" * 50 in wrong.error.message
+
+
+VALUES = f"""[{f'["{"x" * 180}", null], ' * 1500}0]"""
+
+
+def test_long_values_are_left_where_they_are_what_was_asked_for_and_nowhere_else() -> None:
+    given = f'"structuredContent": {{"a": {VALUES}}}'
+    for result in (
+        f'{{"content": [], {given}}}',
+        f'{{"status": "completed", "result": {{{given}, "content": []}}}}',
+    ):
+        (answer,) = said(f'{{"jsonrpc": "2.0", "id": 1, "result": {result}}}'.encode()).messages
+        assert isinstance(answer, JSONRPCResponse)
+        assert type(answer.result) is Partly
+        holder = answer.result.get("result", answer.result)
+        assert type(holder["structuredContent"]) is LongValue
+        assert finished(unfolded(answer.result)) == json.loads(result)
+    for rest in (
+        f'"id": 1, "method": "m", "params": {{"content": [], {given}}}',
+        f'"id": 1, "error": {{"code": 1, "message": "x", "data": {{{given}}}}}',
+        f'"id": 1, "result": {{"content": {{{given}}}, "_meta": {{{given}}}}}',
+    ):
+        (message,) = said(f'{{"jsonrpc": "2.0", {rest}}}'.encode()).messages
+        assert message.model_dump(exclude_unset=True) == {
+            "jsonrpc": "2.0",
+            **json.loads(f"{{{rest}}}"),
+        }
+    wrong = f'{{"jsonrpc": "1.0", "id": 1, "result": {{{given}}}}}'
+    (message,) = said(wrong.encode()).messages
+    assert isinstance(message, JSONRPCError)
+    assert "'structuredContent': <LongValue of 2880" in message.error.message
 
 
 def test_silence_is_no_mistake() -> None:

@@ -23,7 +23,7 @@ PEERS = (
     ),
     mutant(
         "what an answer over HTTP says may be nested deeper than can be read",
-        "model/json/intake.py",
+        "model/json/long/reading.py",
         "    except (ValueError, RecursionError) as error:\n        raise Unfit(",
         "    except ValueError as error:\n        raise Unfit(",
         "races/test_fuzz_growth.py::test_whatever_grows_in_what_a_server_behind_a_url_says",
@@ -55,8 +55,8 @@ PEERS = (
     ),
     mutant(
         "everybody waits until all of a long message is parsed",
-        "model/json/intake.py",
-        "        return (yield from _read_in_parts(text, measure, loads, long))\n",
+        "model/json/long/reading.py",
+        "        return (yield from _read_in_parts(text, measure, loads, left))\n",
         "        return loads(text.decode())\n",
         "races/test_fuzz_growth.py::test_whatever_grows_in_what_a_server_behind_a_url_says",
     ),

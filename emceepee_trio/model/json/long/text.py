@@ -3,7 +3,7 @@
 Beside the bytes in which it came, a string of Python would be the same once more, and up to four
 times that if one of its characters is not Latin. So it is looked through once, and read in pieces
 by whoever needs them. Its length and its parts are as those of a string; all of it is `said` in
-steps. What has some in it is a `Partly`, until somebody has `unfolded` that. Pure.
+steps. Pure.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeAlias
 
 import attrs
-
-FEW = 1000
-"""Values that are looked at in one step."""
 
 _WHOLE = re.compile(
     rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}"
@@ -56,7 +53,7 @@ def pieces_of_string(
 
 @attrs.define(eq=False, repr=False)
 class LongText:
-    """Found by `intake.read`, which has looked through all of it."""
+    """Found by `reading.read`, which has looked through all of it."""
 
     _message: bytes | bytearray
     size: int = attrs.field(default=0, init=False)
@@ -115,30 +112,3 @@ class LongText:
 
 
 Text: TypeAlias = str | LongText
-
-
-class Partly(dict[str, Any]):
-    """What a server has answered, where there are long texts in it."""
-
-    def copy(self) -> Partly:
-        return Partly(self)
-
-
-def unfolded(value: Any) -> Generator[None, None, Any]:
-    """*value* with strings for the long texts in it. It is changed in its place."""
-    if type(value) is LongText:
-        return (yield from value.said())
-    holders, n = [value] if isinstance(value, dict | list) else [], 0
-    while holders:
-        holder = holders.pop()
-        # No name is added to it, so it may be gone through meanwhile.
-        for key, inner in holder.items() if isinstance(holder, dict) else enumerate(holder):
-            kind = type(inner)
-            if kind is LongText:
-                holder[key] = yield from inner.said()
-            elif kind is dict or kind is list:
-                holders.append(inner)
-            n += 1
-            if n % FEW == 0:
-                yield
-    return value

@@ -1,0 +1,183 @@
+"""Where a long text is cut, so that it can be parsed in parts, and what in it is long. Pure.
+
+It is cut after commas. What is long in it is a string, which has no place to cut it, or a value
+that may stay where it is: the structured content of an answer, whose parts are apart from those of
+the rest. Nothing is parsed for that: it is found by its name, and its end by its brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from ..intake import SLICE, Cut, Gauge, Measure, Steps
+
+LONG = 256 * 1024
+"""Bytes of a value that can stay where it is: with fewer, what is made of it is little."""
+LOOKED_AT = 20
+"""Times that the name of such a value is looked at, wherever it stands."""
+
+_MEMBER = re.compile(rb'"structuredContent"[ \t\r\n]{0,100}+:[ \t\r\n]{0,100}+[\[{]')
+"""In JSON this is outside of strings, since it would be escaped in one."""
+_LONGEST_MEMBER = 300
+"""Bytes, and more than such a match can have."""
+_AROUND = re.compile(rb"\[?\{{2,3}")
+"""What is open around it: a message, of a list perhaps, its result, and that of a task in there."""
+_NAMES = re.compile(rb"[ \t\r\n]*+:")
+"""What makes a string before it the name of a member."""
+
+
+@attrs.frozen
+class LongPlace:
+    """Of something long."""
+
+    first: int
+    last: int
+    """Of a string, those of its inside."""
+    is_name: bool = False
+    """A string that is the name of a member."""
+    parts: Sequence[JsonPart] = ()
+    """Of a value."""
+    around: int = 0
+    """Brackets that are open around it, with which those of its parts begin."""
+
+
+@attrs.frozen
+class JsonPart:
+    """Some of a text, which can be parsed once it is completed with the brackets that are open."""
+
+    first: int
+    last: int
+    """After its comma, or the end of all."""
+    before: bytes
+    """The brackets that are open where it begins."""
+    after: bytes | None
+    """Those that are open where it ends; None at the end of all."""
+    long: Sequence[LongPlace] = ()
+
+
+def cut_up(
+    text: bytes | bytearray, measure: Measure, *, leaves_values: bool
+) -> Steps[list[JsonPart]]:
+    """The parts of a *text*.
+
+    Raises:
+        TooMuch: it is beyond the *measure*.
+    """
+    cutter = _Cutter(text, LOOKED_AT if leaves_values else 0)
+    # Nothing is made of what is too much: to free it would take long, too.
+    while cutter.at < len(text):
+        if cutter.at:
+            yield
+        cutter.go_on()
+        measure.check(cutter.gauge)
+    return cutter.end()
+
+
+@attrs.frozen
+class _Begun:
+    """A value that may be long."""
+
+    first: int
+    level: int
+    """With its own, how many brackets are open."""
+    parts: int
+    """That there were before it."""
+    long: int
+    """Places of the next that were before it."""
+
+
+@attrs.define(eq=False)
+class _Cutter:
+    text: bytes | bytearray
+    names: int
+    """That may still be looked at."""
+    gauge: Gauge = attrs.field(factory=Gauge, init=False)
+    at: int = attrs.field(default=0, init=False)
+    """So far it has been gone through."""
+    _parts: list[JsonPart] = attrs.field(factory=list, init=False)
+    _first: int = attrs.field(default=0, init=False)
+    """Where the next part begins."""
+    _before: bytes = attrs.field(default=b"", init=False)
+    _long: Sequence[LongPlace] = attrs.field(default=(), init=False)
+    _begun: _Begun | None = attrs.field(default=None, init=False)
+
+    def go_on(self) -> None:
+        """One slice, or up to where a value begins or ends that may be long."""
+        begun, gauge = self._begun, self.gauge
+        # What is made of a slice of short values takes many times its bytes.
+        end = min(self.at + (SLICE if begun is None else SLICE // 2 + 1), len(self.text))
+        if begun is not None:
+            before = gauge.fork()
+            cut = gauge.feed(self.text[self.at : end])
+            if gauge.lowest < begun.level:
+                self.gauge, end = before, _end_of(before, self.text, self.at, end, begun.level)
+                self._note(end, before.feed(self.text[self.at : end]))
+                self._end_value(begun, end)
+            else:
+                self._note(end, cut)
+        elif (member := self._member(end)) is None:
+            self._note(end, gauge.feed(self.text[self.at : end]))
+        elif member.start() > self.at:
+            end = member.start()
+            self._note(end, gauge.feed(self.text[self.at : end]))
+        else:
+            self.names -= 1
+            end, is_there = member.end(), _AROUND.fullmatch(gauge.open) and not gauge.in_string
+            self._note(end, gauge.feed(self.text[self.at : end]))
+            if is_there:
+                level, n = len(gauge.open), len(self._long)
+                self._begun = _Begun(end - 1, level, len(self._parts), n)
+        self.at = end
+
+    def _member(self, end: int) -> re.Match[bytes] | None:
+        if not self.names:
+            return None
+        found = _MEMBER.search(self.text, self.at, min(end + _LONGEST_MEMBER, len(self.text)))
+        return found if found is not None and found.start() < end else None
+
+    def _note(self, end: int, cut: Cut | None) -> None:
+        if (long := self.gauge.long) is not None:
+            is_name = _NAMES.match(self.text, long[1] + 1) is not None
+            self._long = (*self._long, LongPlace(*long, is_name))
+        if cut is not None and end < len(self.text):
+            self._end_part(self.at + cut.position, cut.open)
+
+    def _end_part(self, last: int, after: bytes | None) -> None:
+        if after == self._before:
+            after = self._before  # there are very many parts, and few such texts
+        self._parts.append(JsonPart(self._first, last, self._before, after, self._long))
+        self._first, self._before, self._long = last, after or b"", ()
+
+    def _end_value(self, begun: _Begun, last: int) -> None:
+        self._begun = None
+        if last - begun.first <= LONG:
+            return
+        self._end_part(last, None)
+        parts = self._parts[begun.parts :]
+        del self._parts[begun.parts :]
+        both, around = parts[0], bytes(self.gauge.open)
+        own = both.long[begun.long :]
+        parts[0] = attrs.evolve(both, first=begun.first, before=around, long=own)
+        place = LongPlace(begun.first, last, parts=parts, around=len(around))
+        self._first, self._before = both.first, both.before
+        self._long = (*both.long[: begun.long], place)
+
+    def end(self) -> list[JsonPart]:
+        self._end_part(len(self.text), None)
+        return self._parts
+
+
+def _end_of(gauge: Gauge, text: bytes | bytearray, first: int, last: int, level: int) -> int:
+    """Where fewer brackets than *level* are open at last; *gauge* has come to *first*."""
+    while last - first > 1:
+        middle = (first + last) // 2
+        ahead = gauge.fork()
+        ahead.feed(text[first:middle])
+        if ahead.lowest < level:
+            last = middle
+        else:
+            gauge, first = ahead, middle
+    return last
