@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import attrs
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, StatusCode
+from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
 
 from ..model import facts
 from ..tracing import TracedRequest
-from .conventions import ERROR, Attributes
+from .conventions import ERROR, Attributes, attributes, name_of
 
 T = TypeVar("T")
 
@@ -115,6 +115,13 @@ def parent(work: Work | None) -> tuple[Context, list[Link]]:
     if of.is_over:
         return Context(), valid([Link(of.span.get_span_context())])
     return of.context, []
+
+
+def start(
+    tracer: Tracer, asked: TracedRequest, kind: SpanKind, before: Context, links: Collection[Link]
+) -> Span:
+    """The span of a request, or of a notification."""
+    return tracer.start_span(name_of(asked), before, kind, attributes(asked), tuple(links))
 
 
 def remember(table: OrderedDict[str, T], name: str, what: T) -> None:

@@ -333,9 +333,9 @@ def test_tasks_are_not_remembered_for_ever() -> None:
             block = traced.spans.answering(ASKED)
             with block as answered:
                 answered({"requestState": str(life.made)})
-        assert len(traced.spans._tasks) == REMEMBERED
+        assert len(traced.spans._calls._tasks) == REMEMBERED
         assert len(traced.spans._rounds) == REMEMBERED
-        assert not traced.spans._works
+        assert not traced.spans._calls._works
 
 
 @pytest.mark.parametrize(

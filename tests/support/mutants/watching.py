@@ -77,14 +77,14 @@ WATCHING = (
     ),
     mutant(
         "a promoted call is not linked to its request",
-        "telemetry/spans.py",
+        "telemetry/calls.py",
         "SpanKind.INTERNAL, said, links\n",
         "SpanKind.INTERNAL, said\n",
         "telemetry/test_traces.py::test_a_promoted_call_is_linked_to_its_request_and_ends_later",
     ),
     mutant(
         "a promoted call is a part of its request that ends late",
-        "telemetry/spans.py",
+        "telemetry/calls.py",
         'f"task {tool}", Context(), SpanKind.INTERNAL',
         'f"task {tool}", before, SpanKind.INTERNAL',
         "telemetry/test_traces.py::test_a_promoted_call_is_linked_to_its_request_and_ends_later",
@@ -92,7 +92,7 @@ WATCHING = (
     mutant(
         "what goes on for a lost client ends after its request",
         "telemetry/spans.py",
-        "            for work in request.begun:\n                self._outlives(work)\n",
+        "            for work in request.begun:\n                self._calls.outlives(work)\n",
         "",
         "telemetry/test_spans.py::test_what_outlives_its_request_without_being_a_task_is_linked_as_well",
     ),
@@ -147,14 +147,14 @@ WATCHING = (
     ),
     mutant(
         "a question ends after the request that it was asked in",
-        "telemetry/spans.py",
+        "telemetry/calls.py",
         "for each in reversed(open_):",
         "for each in open_:",
         "telemetry/test_spans.py::test_what_a_server_asks_ends_with_its_request_or_goes_on_in_the_task",
     ),
     mutant(
         "a question that is open is lost when its call becomes a task",
-        "telemetry/spans.py",
+        "telemetry/calls.py",
         "        for question, asked in unanswered:\n",
         "        for question, asked in ():\n",
         "telemetry/test_traces.py::test_a_question_of_a_call_that_becomes_a_task_goes_on_as_part_of_it",
@@ -175,7 +175,7 @@ WATCHING = (
     ),
     mutant(
         "who is asked in vain has answered, in its trace",
-        "telemetry/spans.py",
+        "telemetry/calls.py",
         'put.end({ERROR: "cancelled"})',
         "put.end({})",
         "telemetry/test_spans.py::test_who_is_asked_when_somebody_else_has_answered_is_asked_in_vain",
