@@ -1,32 +1,113 @@
-"""Requests over HTTP that the SDK answers: the handshake, and what few clients ask for.
+"""The SDK's server, which answers the handshake and what few clients ask for.
 
-Each is given to the SDK's server by itself, in either era. A dispatcher of its own for each client
-would be a task, three nurseries and two channels for as long as its session lasts, and most of
-those are idle.
+Every request that it is given passes :meth:`.Front.answer` first, its outermost (and only)
+middleware. Of those that come over HTTP each is given to it by itself, in either era. A dispatcher
+of its own for each client would be a task, three nurseries and two channels for as long as its
+session lasts, and most of those are idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import anyio
 import attrs
+from mcp.server import Server
+from mcp.server.caching import CacheHint
 from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.runner import modern_error_data, serve_one
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.shared.transport_context import TransportContext
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    ServerCapabilities,
+    SetLevelRequestParams,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from .mcp import EXPECTED, Front, mcp_server
+from .lists import (
+    SERVER_INFO,
+    TTL_MS,
+    get_prompt,
+    list_prompts,
+    list_resources,
+    list_templates,
+    read_resource,
+)
+from .mcp import EXPECTED, Front
 
 Say = Callable[[SessionMessage], Awaitable[None]]
 
 _TRANSPORT = TransportContext(kind="streamable-http", can_send_request=False)
+
+
+@cache
+def mcp_server() -> Server[Front]:
+    """The SDK's registry of handlers, shared by all connections; each brings its front along."""
+    cached = CacheHint(ttl_ms=TTL_MS, scope="private")
+    server = _Server(
+        SERVER_INFO["name"],
+        version=SERVER_INFO["version"],
+        on_list_tools=_never,
+        on_call_tool=_never,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_subscriptions_listen=_never,
+        cache_hints={
+            "tools/list": cached,
+            "prompts/list": cached,
+            "resources/list": cached,
+            "resources/templates/list": cached,
+            "resources/read": cached,
+        },
+    )
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_log_level)
+    server.middleware[:] = [_Middleware()]
+    return server
+
+
+class _Server(Server[Front]):
+    """The SDK's, which would promise changes to whoever may listen; nothing of ours changes."""
+
+    def get_capabilities(
+        self, *args: Any, protocol_version: str | None = None, **options: Any
+    ) -> ServerCapabilities:
+        capabilities = super().get_capabilities(*args, **options)
+        if protocol_version in MODERN_PROTOCOL_VERSIONS:
+            capabilities.logging = None  # there it would be of each request, and ours log nothing
+        return capabilities
+
+
+class _Middleware:
+    """:meth:`Front.answer` in the shape that the SDK wants."""
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Front, Any], call_next: CallNext
+    ) -> HandlerResult:
+        return await ctx.lifespan_context.answer(ctx, call_next)
+
+
+async def _never(context: ServerRequestContext[Any, Any], params: Any) -> Any:
+    raise AssertionError("the middleware answers that")
+
+
+async def _set_log_level(
+    context: ServerRequestContext[Front], params: SetLevelRequestParams
+) -> Any:
+    context.lifespan_context.set_log_level(params.level, context)
+    return {}
 
 
 def of_handshake(front: Front, say: Say) -> Connection:

@@ -1,29 +1,23 @@
 """MCP requests of a client, answered from its session. Knows no transport.
 
-Every request passes :meth:`Front.answer`, the outermost (and only) middleware of the SDK's
-server. It answers what is ours as a finished dict, which the SDK then does not sieve, and leaves
-the handshake to the SDK.
-
-A transport shows each incoming message to :meth:`Front.observe` first: the SDK's dispatcher, where
-there is one, applies a cancellation before anybody could read its reason, and a client that has
-merely stopped waiting shall find its result later.
+A transport shows each incoming message to :meth:`Front.observe` first; `under_way` says why. A
+request is then answered by :meth:`Front.at_once` if nobody has to think about it, by
+:meth:`Front.call` if it calls a tool, and else by :meth:`Front.answer`, which leaves to the SDK
+what that is for, such as the handshake. What is ours is a finished dict, which the SDK does not
+sieve.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import trio
 from mcp import MCPError
-from mcp.server import Server
-from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -34,46 +28,30 @@ from mcp_types import (
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
-    ServerCapabilities,
-    SetLevelRequestParams,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from .. import logs
-from ..errors import LimitReached, internal
+from ..errors import internal
 from ..model.wire import dumps
 from ..session.events import Delivery
 from ..session.manager import SessionManager
 from ..session.session import Session
 from ..tools.common.clients import STRANGER, KnownClient, known
-from ..tools.common.registry import Request
 from ..tracing import UNTRACED, Answered, TracedRequest
 from ..waits.firewall import Firewall, begin_lasting
 from . import tasks
 from .asking.backchannel import Backchannel, Dialog
 from .asking.interrupted import InputRequired
-from .faces.face import Face, Incoming, InFlight
+from .faces.face import Face, Incoming
 from .faces.passed import PassedOn
-from .lists import (
-    SERVER_INFO,
-    TTL_MS,
-    get_prompt,
-    list_prompts,
-    list_resources,
-    list_templates,
-    read_resource,
-)
 from .log_messages import LogMessages, heard_meanwhile
 from .news import Following, Send
 from .progress import Report
 from .sdk import raw_notify
+from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .faces.native.news import Changes
-
-_GAVE_UP = re.compile(r"timed? ?out", re.IGNORECASE)
-"""In the reason of a cancellation: the client has stopped waiting, not changed its mind."""
 
 GREETINGS = ("initialize", "server/discover")
 """Answered by the SDK; what they say of our servers differs from session to session."""
@@ -93,34 +71,38 @@ class Front:
     session: Session
     manager: SessionManager
     face: Face
-    draining: trio.Event = attrs.field(factory=trio.Event)
-    """Set when what only waits shall return."""
+    closing: trio.Event = attrs.field(factory=trio.Event)
+    """Set when it is about to end, with its session or the daemon: what only waits returns."""
     deliver: Callable[[RequestId, Delivery], None] = lambda _, delivery: delivery.commit()
     """What becomes of the events in a response; a transport that can still lose it takes them."""
     send: Send = _nowhere
     """Puts a message that is no answer on its way; the transport's."""
     stream: Callable[[RequestId, Literal["begins", "pauses"]], None] = lambda *_: None
     """Has the transport answer a request as its server does: with a stream, and in pieces."""
-    passed_on: PassedOn = attrs.field(factory=PassedOn)
+    backchannel: Backchannel | None = attrs.field(default=None, kw_only=True)
+    """The way to ask it something, where it may initialize."""
+    passed_on: PassedOn = attrs.field(factory=PassedOn, kw_only=True)
     """Questions of modern servers that its client has."""
+    transport: str = attrs.field(default="tcp", kw_only=True)
+    """For who traces: ``pipe`` where it is no connection of HTTP."""
+    may_resend: bool = attrs.field(default=False, kw_only=True)
+    """A request that is cut off may only have lost its stream."""
     following: Following | None = attrs.field(default=None, init=False)
     """What it hears of one server."""
     changes: Changes | None = attrs.field(default=None, init=False)
     """What it hears of lists of all servers, and of resources that it follows."""
     client: KnownClient = attrs.field(default=STRANGER, init=False)
     """What is known of the program that speaks on this connection."""
-    backchannel: Backchannel | None = attrs.field(default=None, init=False)
-    """The way to ask it something, where it may initialize."""
-    transport: str = attrs.field(default="tcp", init=False)
-    """For who traces: ``pipe`` where it is no connection of HTTP."""
-    may_resend: bool = attrs.field(default=False, init=False)
-    """A request that is cut off may only have lost its stream."""
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     """What it said that it can, as it connected; in the modern era each request says so."""
     version: str = attrs.field(default="", init=False)
     """Of the protocol, since it has initialized, as one of the handshake era has to."""
-    _in_flight: dict[str | int, InFlight] = attrs.field(factory=dict, init=False)
+    under_way: UnderWay = attrs.field(init=False)
+    """Its requests that are not answered."""
     _logs: LogMessages | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.under_way = UnderWay(self.session, self.manager, self.may_resend)
 
     def observe(self, message: object) -> bool:
         """A message has come in. Called before anything else, in the order of the wire.
@@ -130,63 +112,21 @@ class Front:
         """
         if self.backchannel is not None and self.backchannel.observe(message):
             return True
-        if isinstance(message, JSONRPCNotification):
-            self._heard(message)
         if isinstance(message, JSONRPCRequest):
-            self._in_flight[coerce_request_id(message.id)] = self._new_entry()
-        elif isinstance(message, JSONRPCNotification) and (
-            message.method == "notifications/cancelled"
-        ):
-            params = message.params or {}
-            request_id = params.get("requestId")
-            if isinstance(request_id, str | int):
-                reason = params.get("reason")
-                said = reason if isinstance(reason, str) else ""
-                self._cancelled(coerce_request_id(request_id), said)
+            self.under_way.begin(message.id)
+        elif isinstance(message, JSONRPCNotification):
+            self._heard(message)
+            if message.method == "notifications/cancelled":
+                self.under_way.cancelled(message.params or {})
         return False
-
-    def _cancelled(self, request_id: str | int, reason: str) -> None:
-        entry = self._in_flight.get(request_id)
-        if entry is None:
-            return
-        entry.cancelled = True
-        if entry.scope is not None:
-            entry.scope.cancel("not wanted any more")
-        if _GAVE_UP.search(reason):
-            try:
-                entry.request.give_up()
-            except LimitReached as error:
-                logs.write(
-                    "warn", "promotion_refused", session=self.session.id, error=error.message
-                )
-
-    def give_up(self) -> None:
-        """The client has lost all its answers, and stays: what can go on without it does."""
-        for request_id in tuple(self._in_flight):
-            self._cancelled(request_id, "timed out")
-
-    def client_is_gone(self) -> None:
-        """Nothing of what is under way will be read."""
-        for entry in self._in_flight.values():
-            entry.request.is_cut_off = not entry.cancelled  # who has cancelled it does not come
-            entry.cancelled = True
-
-    def request_of(self, request_id: RequestId) -> Request:
-        """Of one that was shown and is not answered."""
-        return self._in_flight[coerce_request_id(request_id)].request
-
-    def _new_entry(self) -> InFlight:
-        return InFlight(Request(self.session, self.manager, may_resend=self.may_resend))
 
     async def answer(
         self, context: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Everything a client sends comes through here."""
+        """What answers a message that the SDK was given; *call_next* has the SDK do it."""
         if context.request_id is None:
             return await call_next(context)
-        key = coerce_request_id(context.request_id)
-        # A transport that shows nothing (an in-memory one) has no cancellations to explain.
-        entry = self._in_flight.setdefault(key, self._new_entry())
+        entry = self.under_way.find_or_begin(context.request_id)
         fields = {"session": self.session.id, "method": context.method}
         asked = Incoming(
             context.request_id,
@@ -208,8 +148,7 @@ class Front:
                 told(result)
                 return result
         finally:
-            if self._in_flight.get(key) is entry:
-                del self._in_flight[key]
+            self.under_way.end(asked.id, entry)
         raise self.bug(wall)
 
     async def _result(
@@ -262,17 +201,6 @@ class Front:
         with self._traced(message.id, message.method, {}, version):
             return spelled_answer(message.id, result)
 
-    def answered_in(self, scope: trio.CancelScope, request_id: RequestId) -> None:
-        """A request that was shown is cancelled with that scope, once its client does that."""
-        entry = self._in_flight[coerce_request_id(request_id)]
-        entry.scope = scope
-        if entry.cancelled:  # by a message right behind it
-            scope.cancel("not wanted any more")
-
-    def forget(self, request_id: RequestId) -> None:
-        """It is cancelled, perhaps before anybody has begun to answer it."""
-        self._in_flight.pop(coerce_request_id(request_id), None)
-
     async def call(
         self, message: JSONRPCRequest, report: Report, version: str
     ) -> JSONRPCResponse | JSONRPCError:
@@ -280,8 +208,7 @@ class Front:
 
         As by the SDK's dispatcher and :meth:`answer`, without what only other requests need.
         """
-        key = coerce_request_id(message.id)
-        entry = self._in_flight[key]
+        entry = self.under_way.find(message.id)
         fields = {"session": self.session.id, "method": message.method}
         try:
             params = message.params or {}
@@ -297,8 +224,7 @@ class Front:
         except MCPError as error:
             return JSONRPCError(jsonrpc="2.0", id=message.id, error=error.error)
         finally:
-            if self._in_flight.get(key) is entry:
-                del self._in_flight[key]
+            self.under_way.end(message.id, entry)
         return JSONRPCError(jsonrpc="2.0", id=message.id, error=self.bug(wall).error)
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:
@@ -311,7 +237,7 @@ class Front:
                 "log_messages_crashed",
                 self._logs.run,
                 raw_notify(context),
-                self.draining,
+                self.closing,
                 session=self.session.id,
             )
         self._logs.set_level(level)
@@ -364,63 +290,3 @@ def dump_of(result: HandlerResult) -> dict[str, Any]:
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return dict(result or {})
-
-
-@cache
-def mcp_server() -> Server[Front]:
-    """The SDK's registry of handlers, shared by all connections; each brings its front along."""
-    cached = CacheHint(ttl_ms=TTL_MS, scope="private")
-    server = _Server(
-        SERVER_INFO["name"],
-        version=SERVER_INFO["version"],
-        on_list_tools=_never,
-        on_call_tool=_never,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
-        on_subscriptions_listen=_never,
-        cache_hints={
-            "tools/list": cached,
-            "prompts/list": cached,
-            "resources/list": cached,
-            "resources/templates/list": cached,
-            "resources/read": cached,
-        },
-    )
-    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_log_level)
-    server.middleware[:] = [_Middleware()]
-    return server
-
-
-class _Server(Server[Front]):
-    """The SDK's, which would promise changes to whoever may listen; nothing of ours changes."""
-
-    def get_capabilities(
-        self, *args: Any, protocol_version: str | None = None, **options: Any
-    ) -> ServerCapabilities:
-        capabilities = super().get_capabilities(*args, **options)
-        if protocol_version in MODERN_PROTOCOL_VERSIONS:
-            capabilities.logging = None  # there it would be of each request, and ours log nothing
-        return capabilities
-
-
-class _Middleware:
-    """:meth:`Front.answer` in the shape that the SDK wants."""
-
-    async def __call__(
-        self, ctx: ServerRequestContext[Front, Any], call_next: CallNext
-    ) -> HandlerResult:
-        return await ctx.lifespan_context.answer(ctx, call_next)
-
-
-async def _never(context: ServerRequestContext[Any, Any], params: Any) -> Any:
-    raise AssertionError("the middleware answers that")
-
-
-async def _set_log_level(
-    context: ServerRequestContext[Front], params: SetLevelRequestParams
-) -> Any:
-    context.lifespan_context.set_log_level(params.level, context)
-    return {}

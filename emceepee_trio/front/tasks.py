@@ -160,7 +160,7 @@ async def listen(front: Front, asked: Incoming) -> Result:
     try:
         with front.session.presence.wait_in(MAX_WAITERS):
             async with followed(front, asked, news) as honoured:
-                said = await news.listen(front.draining, asked.id, honoured)
+                said = await news.listen(front.closing, asked.id, honoured)
     except LimitReached as error:
         raise MCPError(code=INVALID_REQUEST, message=error.message) from None
     return enveloped(asked.version, said)

@@ -21,9 +21,9 @@ from trio.testing import wait_all_tasks_blocked
 from asgi_client import LATEST, Client, Exchange, Json
 from emceepee_trio.backend.children import footprint
 from emceepee_trio.config import Config
+from emceepee_trio.front.by_the_sdk import mcp_server
 from emceepee_trio.front.faces.views import FACES
 from emceepee_trio.front.http import McpEndpoint
-from emceepee_trio.front.mcp import mcp_server
 from emceepee_trio.session.manager import SessionManager, open_sessions
 from emceepee_trio.tracing import Tracing
 from emceepee_trio.waits.slot import Slot

@@ -10,29 +10,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
-import trio
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, RequestId
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...session.session import Session
-from ...tools.common.registry import Request
 from ..progress import Report
+from ..under_way import InFlight
 
 if TYPE_CHECKING:
     from ..mcp import Front
 
 Result = dict[str, Any]
-
-
-@attrs.define(eq=False)
-class InFlight:
-    """A request as the transport showed it, until it is answered."""
-
-    request: Request
-    cancelled: bool = False
-    scope: trio.CancelScope | None = None
-    """In which it is answered, where no dispatcher of the SDK has one for it."""
 
 
 @attrs.frozen

@@ -77,7 +77,7 @@ async def listen(
         if are_between:
             follow = tasks.theirs_followed(front, asked, backend, news)
         of_tasks = await stack.enter_async_context(follow)
-        return await news.listen(front.draining, asked.id, honoured | of_tasks)
+        return await news.listen(front.closing, asked.id, honoured | of_tasks)
 
 
 def _to_follow(wanted: Mapping[str, Any], promised: Mapping[str, Any]) -> list[str]:

@@ -71,7 +71,7 @@ class OneServer:
                 front.session.inner,
                 "news_crashed",
                 front.following.run,
-                front.draining,
+                front.closing,
                 session=front.session.id,
             )
         return said

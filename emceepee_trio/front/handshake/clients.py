@@ -66,8 +66,7 @@ class HttpSession:
         if self.connection is not None:
             self.connection.end()
             self.backchannel.start_over(self.streams.unread_requests())
-        front = Front(self.session, self.manager, face)
-        front.backchannel = self.backchannel
+        front = Front(self.session, self.manager, face, backchannel=self.backchannel)
         self.connection = HandshakeConnection(front, self.streams)
         front.deliver = self.connection.carry
         front.send = self.connection.say

@@ -82,7 +82,7 @@ class HandshakeConnection:
 
     def close(self) -> None:
         """The session has ended: what is under way is answered that, and nothing more begins."""
-        self.front.draining.set()
+        self.front.closing.set()
         for exchange in self._exchanges.values():
             if not exchange.scope.cancel_called:
                 exchange.outlives_session = True
@@ -90,8 +90,8 @@ class HandshakeConnection:
 
     def end(self) -> None:
         """The client has lost its streams: its calls go on as tasks, its waits end."""
-        self.front.give_up()
-        self.front.draining.set()
+        self.front.under_way.give_up()
+        self.front.closing.set()
         scopes = [exchange.scope for exchange in self._exchanges.values()]
         if scopes:
             begin(self.front.session.outer, self._wall(), _cancel, scopes)
@@ -153,7 +153,7 @@ class HandshakeConnection:
     async def _answer(self, message: JSONRPCRequest, exchange: Exchange) -> None:
         try:
             with exchange.scope as scope:
-                self.front.answered_in(scope, message.id)
+                self.front.under_way.answered_in(scope, message.id)
                 said = await self._said(message)
                 # Nobody can cancel it by its id any more. Who has done that, where an error came
                 # without a checkpoint, does not read it.
@@ -165,7 +165,7 @@ class HandshakeConnection:
         if scope.cancel_called and exchange.outlives_session:
             self._refuse(exchange)
         elif scope.cancel_called:
-            self.front.forget(message.id)
+            self.front.under_way.forget(message.id)
             self._settle(exchange)
 
     async def _said(self, message: JSONRPCRequest) -> JSONRPCResponse | JSONRPCError:

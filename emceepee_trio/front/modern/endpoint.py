@@ -91,8 +91,15 @@ class Modern:
         if self.manager.draining.is_set() and self.manager.get(name) is None:
             raise Refused(503, "shutting down")
         session = self.manager.get(name) or await open_session(self.manager, name, principal)
-        front = Front(session, self.manager, face, session.draining)
         workspace = self._workspace(session)
+        front = Front(
+            session,
+            self.manager,
+            face,
+            session.draining,
+            passed_on=workspace.passed_on,
+            may_resend=True,
+        )
         client = called(route.client_info)
         known = None
         if not (message.params or {}).keys() - {"_meta"}:
@@ -101,7 +108,6 @@ class Modern:
             if known is not None:
                 await send_json(send, 200, spelled_answer(message.id, known))
                 return
-            front.passed_on, front.may_resend = workspace.passed_on, True
             exchange = ModernExchange(front, message)
             exchange.begin(partial(_answered, exchange, route, headers), send)
             await exchange.respond(receive, send)

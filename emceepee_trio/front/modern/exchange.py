@@ -83,7 +83,7 @@ class ModernExchange:
     def __attrs_post_init__(self) -> None:
         self.front.deliver, self.front.send = self.carry, self.send
         self.front.observe(self.message)
-        self._request = self.front.request_of(self.message.id)
+        self._request = self.front.under_way.find(self.message.id).request
 
     # The task of the session.
 
@@ -170,7 +170,7 @@ class ModernExchange:
             while not (self.is_stream or self._is_over):
                 with trio.move_on_after(KEEP_ALIVE_EVERY) as self._watching:
                     await until_gone(receive)
-                    self.front.client_is_gone()
+                    self.front.under_way.client_is_gone()
                     return
                 self._become_stream()
             if self.is_stream:
@@ -198,7 +198,7 @@ class ModernExchange:
             await trio.lowlevel.checkpoint()  # who watches may learn it in this very tick
             await self._hand_over(partial(send, end))
         if self.answer is None:
-            self.front.client_is_gone()
+            self.front.under_way.client_is_gone()
 
     async def _until_news(self) -> None:
         while not self.said and self.answer is None:

@@ -126,7 +126,7 @@ class Answering:
         version = self._front.version
         try:
             with scope:
-                self._front.answered_in(scope, message.id)
+                self._front.under_way.answered_in(scope, message.id)
                 said = await self._front.call(message, self._report, version)
         finally:
             self._under_way.discard(scope)

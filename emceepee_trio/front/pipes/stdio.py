@@ -39,14 +39,17 @@ from ...waits.firewall import Firewall, begin
 from ...waits.watchdog import slow_steps
 from ...web.wire import answer, dump, spelled
 from ..asking.backchannel import Backchannel
+from ..by_the_sdk import mcp_server
 from ..faces.face import Face
 from ..faces.one_server import OneServer
 from ..faces.views import FACES
-from ..mcp import Front, mcp_server
+from ..mcp import Front
 from .answering import GONE, Answering, Out, Owed, Spelled
 from .reading import Reading
 
 SESSION = "default"
+PIPE = "pipe"
+"""What who traces calls these."""
 NOTES = 256
 """Notifications of ours that wait to be written; a client that has more does not read."""
 GRACE = 0.25
@@ -164,17 +167,21 @@ async def _serve(
     measure: Measure,
     pipes: _Pipes,
 ) -> None:
-    front, owed = Front(session, manager, face, session.draining), Owed()
-    front.transport = "pipe"
+    owed = Owed()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage | Spelled](0)
     async with trio.open_nursery() as nursery, outgoing.clone() as beside:
-        front.send = beside.send
         nursery.start_soon(_write, from_server, owed, nursery.cancel_scope, pipes)
         channel = _Channel(outgoing.clone())
         nursery.start_soon(channel.run)
-        front.backchannel = Backchannel(
-            session, channel, face.view, front.transport, session.shared.tracing
+        front = Front(
+            session,
+            manager,
+            face,
+            session.draining,
+            send=beside.send,
+            backchannel=Backchannel(session, channel, face.view, PIPE, session.shared.tracing),
+            transport=PIPE,
         )
         async with trio.open_nursery() as calls:
             answering = Answering(front, beside, calls)

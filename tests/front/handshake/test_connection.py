@@ -65,11 +65,11 @@ async def test_nothing_is_kept_of_what_is_cancelled_before_that(
         asked = client.request("resources/list", id="early")
         await wait_all_tasks_blocked()
         assert client.own.connection is not None
-        front = client.own.connection.front
-        assert front.request_of("early")
+        under_way = client.own.connection.front.under_way
+        assert under_way.find("early")
         client.cancel("early")
         await asked.complete()
         with pytest.raises(KeyError):
-            front.request_of("early")
+            under_way.find("early")
         may_greet.set()
         assert "result" in await joins.answer()

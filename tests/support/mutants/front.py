@@ -45,13 +45,13 @@ FRONT = (
     mutant(
         "calls end with the connection that has made them",
         "front/handshake/connection.py",
-        "        self.front.give_up()\n        self.front.draining.set()\n        scopes",
-        "        self.front.draining.set()\n        scopes",
+        "        self.front.under_way.give_up()\n        self.front.closing.set()\n        scopes",
+        "        self.front.closing.set()\n        scopes",
         "front/handshake/test_rejoin.py::test_calls_in_flight_become_tasks_at_once",
     ),
     mutant(
         "a client that only stopped waiting loses its call",
-        "front/mcp.py",
+        "front/under_way.py",
         "        if _GAVE_UP.search(reason):\n",
         "        if False:\n",
         "front/test_cancellation.py::test_a_client_that_gave_up_finds_its_result_later",
@@ -257,7 +257,7 @@ FRONT = (
     mutant(
         "what a client has cancelled before it was looked at is kept",
         "front/handshake/connection.py",
-        "            self.front.forget(message.id)\n",
+        "            self.front.under_way.forget(message.id)\n",
         "",
         "front/handshake/test_connection.py::test_nothing_is_kept_of_what_is_cancelled_before_that",
     ),

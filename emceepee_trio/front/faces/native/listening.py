@@ -47,7 +47,7 @@ async def listen(front: Front, asked: Incoming, look: Look) -> Result:
         if uris:
             honoured["resourceSubscriptions"] = uris
         of_tasks = await stack.enter_async_context(tasks.followed(front, asked, news))
-        return await news.listen(front.draining, asked.id, honoured | of_tasks, changes.run)
+        return await news.listen(front.closing, asked.id, honoured | of_tasks, changes.run)
 
 
 def _to_follow(wanted: Mapping[str, Any]) -> list[str]:

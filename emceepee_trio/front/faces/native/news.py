@@ -166,7 +166,7 @@ def begin_to_tell(front: Front, request: Request) -> None:
     for_apps = UI in extensions_of(front.capabilities)
     look = partial(lists_of(session).whole, request, for_apps=for_apps)
     front.changes = changes = Changes(session, News(front.send), look, Readings())
-    begin_lasting(session.inner, "news_crashed", changes.run, front.draining, session=session.id)
+    begin_lasting(session.inner, "news_crashed", changes.run, front.closing, session=session.id)
 
 
 def readings_of(front: Front) -> Readings:
