@@ -148,7 +148,7 @@ class Front:
                 told(result)
                 return result
         finally:
-            self.under_way.end(asked.id, entry)
+            self.under_way.answered(asked.id, entry)
         raise self.bug(wall)
 
     async def _result(
@@ -224,7 +224,7 @@ class Front:
         except MCPError as error:
             return JSONRPCError(jsonrpc="2.0", id=message.id, error=error.error)
         finally:
-            self.under_way.end(message.id, entry)
+            self.under_way.answered(message.id, entry)
         return JSONRPCError(jsonrpc="2.0", id=message.id, error=self.bug(wall).error)
 
     def set_log_level(self, level: str, context: ServerRequestContext[Any, Any]) -> None:

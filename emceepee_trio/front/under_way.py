@@ -60,7 +60,7 @@ class UnderWay:
         """The same; a transport that shows nothing (one in memory) has nothing to explain."""
         return self._requests.get(coerce_request_id(request_id)) or self.begin(request_id)
 
-    def end(self, request_id: RequestId, entry: InFlight) -> None:
+    def answered(self, request_id: RequestId, entry: InFlight) -> None:
         """That request is answered; by now another one may have its id."""
         key = coerce_request_id(request_id)
         if self._requests.get(key) is entry:
