@@ -67,8 +67,8 @@ from emceepee_trio.config import (
 from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages
 from emceepee_trio.front.asking import interrupted
-from emceepee_trio.front.faces import passed
 from emceepee_trio.front.faces.face import Incoming
+from emceepee_trio.front.faces.one_server import passed
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.front.modern import exchange, workspaces
 from emceepee_trio.front.pipes import stdio
@@ -1108,7 +1108,7 @@ async def log_lines(here: Here) -> None:
         assert found["dropped"] == 1
 
 
-@tries("front.faces.passed.MAX_PASSED", "front.faces.passed.MAX_STATE")
+@tries("front.faces.one_server.passed.MAX_PASSED", "front.faces.one_server.passed.MAX_STATE")
 async def rounds_of_servers(here: Here) -> None:
     unused: Any = None
     asked = {"resultType": "input_required", "inputRequests": {"q": {}}}

@@ -10,7 +10,7 @@ from mcp_types import INVALID_PARAMS
 
 from ..serving.asgi import Refused, Scope
 from .faces.face import Face
-from .faces.one_server import OneServer
+from .faces.one_server.face import OneServer
 
 DEFAULT_WORKSPACE = "main"
 _ONE_SERVER = re.compile(r"/servers/([^/]{1,200})/mcp/?")

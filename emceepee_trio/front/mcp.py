@@ -43,15 +43,16 @@ from . import tasks
 from .asking.backchannel import Backchannel, Dialog
 from .asking.interrupted import InputRequired
 from .faces.face import Face, Incoming
-from .faces.passed import PassedOn
+from .faces.one_server.passed import PassedOn
 from .log_messages import LogMessages, heard_meanwhile
-from .news import Following, Send
+from .news import Send
 from .progress import Report
 from .sdk import raw_notify
 from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .faces.native.news import Changes
+    from .faces.one_server.news import Following
 
 GREETINGS = ("initialize", "server/discover")
 """Answered by the SDK; what they say of our servers differs from session to session."""

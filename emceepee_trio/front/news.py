@@ -1,4 +1,4 @@
-"""What a connection is told of one server without having asked: in the order in which it came.
+"""What a connection is told beside answers, in the order in which it came.
 
 Servers say it synchronously; a transport may take its time. In between is a bounded queue of each
 connection, whose oldest make room. An answer waits until what was said before it is on its way.
@@ -16,10 +16,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import JSONRPCNotification, RequestId
 
 from .. import logs
-from ..backend.connections.callbacks import Params
 from ..model.protocol.eras import notice_for
-from ..session.buffers import LogEntry
-from ..session.session import Session
 from ..waits.bell import Bell
 
 BACKLOG = 1000
@@ -105,39 +102,3 @@ class News:
         """Wait until all that was told is on its way."""
         while (self._waiting or self._is_sending) and not self._is_over:
             await self._changed.wait()
-
-
-@attrs.define(eq=False)
-class Following:
-    """A connection of the handshake era that hears of one server all that there is to hear."""
-
-    session: Session
-    server: str
-    news: News
-    under_way: dict[RequestId, None] = attrs.field(factory=dict, init=False)
-    """Requests to it, the oldest first."""
-
-    async def run(self, over: trio.Event) -> None:
-        """Until *over*."""
-        with (
-            self.session.announcements.heard_by(self._notified),
-            self.session.buffers.heard_by(self._logged),
-        ):
-            await self.news.run(over)
-
-    def _notified(self, server: str, method: str, params: Params | None) -> None:
-        if server == self.server:
-            self.news.tell(method, notice_for(params, None))
-
-    def _logged(self, entry: LogEntry) -> None:
-        if entry.server == self.server and entry.source == "protocol":
-            # No server says which request it logs for; the oldest waits longest for a word.
-            self.news.tell(
-                "notifications/message", log_params(entry), next(iter(self.under_way), None)
-            )
-
-
-def log_params(entry: LogEntry) -> dict[str, Any]:
-    """As its server sent it."""
-    named = {} if entry.logger is None else {"logger": entry.logger}
-    return {"level": entry.level, **named, "data": entry.data}

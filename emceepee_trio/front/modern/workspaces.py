@@ -12,7 +12,7 @@ from ... import logs
 from ...config import OUR_NAME
 from ...model.events import SessionShared
 from ...session.session import Session
-from ..faces.passed import PassedOn
+from ..faces.one_server.passed import PassedOn
 from ..mcp import Front
 
 MAX_CLIENTS = 10

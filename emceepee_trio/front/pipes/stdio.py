@@ -41,7 +41,7 @@ from ...web.wire import answer, dump, spelled
 from ..asking.backchannel import Backchannel
 from ..by_the_sdk import mcp_server
 from ..faces.face import Face
-from ..faces.one_server import OneServer
+from ..faces.one_server.face import OneServer
 from ..faces.views import FACES
 from ..mcp import Front
 from .answering import GONE, Answering, Out, Owed, Spelled

@@ -6,7 +6,7 @@ from . import mutant
 
 _ONE = "front/test_one_server.py::"
 _TASKS = "front/test_tasks.py::"
-_FACE = "front/faces/exchange.py"
+_FACE = "front/faces/one_server"
 _OF_TASKS = "front/tasks.py"
 
 GATEWAY = (
@@ -27,28 +27,28 @@ GATEWAY = (
     ),
     mutant(
         "what one server denies is listed where it is alone",
-        _FACE,
+        f"{_FACE}/requests.py",
         "        return {**result, key: shown}\n",
         "        return result\n",
         f"{_ONE}test_what_is_denied_is_neither_listed_nor_called",
     ),
     mutant(
         "what one server denies is called where it is alone",
-        _FACE,
-        "        if not self.backend.catalog.allows(name):\n",
+        f"{_FACE}/calls.py",
+        "        if not backend.catalog.allows(name):\n",
         "        if False:\n",
         f"{_ONE}test_what_is_denied_is_neither_listed_nor_called",
     ),
     mutant(
         "an answer overtakes what was said before it",
-        _FACE,
+        f"{_FACE}/requests.py",
         "                await news.sent()\n",
         "                pass\n",
         f"{_ONE}test_the_command_line_shows_one_here_and_on_a_daemon",
     ),
     mutant(
         "progress of a server as it is goes out under a token that its client does not know",
-        _FACE,
+        f"{_FACE}/news.py",
         '{**said, "progressToken": token}',
         "dict(said)",
         f"{_ONE}test_what_a_call_says_comes_before_its_answer_and_in_order",
@@ -62,7 +62,7 @@ GATEWAY = (
     ),
     mutant(
         "a stream acknowledges what its server does not promise",
-        "front/faces/listening.py",
+        f"{_FACE}/listening.py",
         'wanted.get(each) is True and _says(promised, capability, "listChanged")',
         "wanted.get(each) is True",
         f"{_ONE}test_a_stream_says_what_it_will_deliver_and_delivers_that",

@@ -7,7 +7,7 @@ from . import mutant
 _MACHINE = "races/test_relay_machine.py"
 _SESSION = "session/questions/test_relay.py::"
 _HANDSHAKE = "front/asking/test_backchannel.py::"
-_PASSED = "front/faces/test_passed.py::"
+_PASSED = "front/faces/one_server/test_passed.py::"
 _DIALOGS = "front/asking/test_dialogs.py::"
 _MODERN = "front/asking/test_interrupted.py::"
 _LOST = "front/asking/test_round_fates.py::"
@@ -148,21 +148,21 @@ RELAY = (
     ),
     mutant(
         "the state of a modern server's round is good for another request",
-        "front/faces/passed.py",
+        "front/faces/one_server/passed.py",
         " or found.request.said != said:\n",
         ":\n",
         f"{_PASSED}test_it_holds_for_the_request_alone_that_it_was_given_to",
     ),
     mutant(
         "the state of a modern server's round outlives the result",
-        "front/faces/passed.py",
+        "front/faces/one_server/passed.py",
         "            before.request.end(self._open)\n",
         "            pass\n",
         f"{_PASSED}test_it_may_come_again_until_there_is_a_result",
     ),
     mutant(
         "what a modern server has sealed goes to its client",
-        "front/faces/passed.py",
+        "front/faces/one_server/passed.py",
         "STATE: self._name(request, state)}",
         'STATE: state or ""}',
         f"{_PASSED}test_the_state_of_a_server_has_another_name_outside",

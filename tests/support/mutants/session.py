@@ -145,7 +145,7 @@ SESSION = (
     ),
     mutant(
         "a call of one server as it is ends with its stream",
-        "front/faces/exchange.py",
+        "front/faces/one_server/calls.py",
         "calls.complete(call, why, lambda: request.stays)",
         "calls.complete(call, why)",
         f"{_REISSUES}test_what_has_come_meanwhile_is_kept",

@@ -17,9 +17,9 @@ import attrs
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from ...model.json.spelling import spell
-from ...waits.slices import in_slices
-from .face import Incoming, Result
+from ....model.json.spelling import spell
+from ....waits.slices import in_slices
+from ..face import Incoming, Result
 
 MAX_PASSED = 100
 """Of one session, that wait for their clients; the oldest makes room."""

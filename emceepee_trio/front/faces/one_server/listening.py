@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from ...backend.backend import Backend
-from ...backend.connections.callbacks import Params
-from ...config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
-from ...errors import ToolError
-from ...model.protocol.eras import notice_for
-from ...tools.common.following import followed
-from .. import tasks
-from ..news import News
-from .face import Incoming, Result
+from ....backend.backend import Backend
+from ....backend.connections.callbacks import Params
+from ....config.bounds import MAX_SUBSCRIPTIONS, MAX_WAITERS
+from ....errors import ToolError
+from ....model.protocol.eras import notice_for
+from ....tools.common.following import followed
+from ... import tasks
+from ...news import News
+from ..face import Incoming, Result
 
 if TYPE_CHECKING:
-    from ..mcp import Front
+    from ...mcp import Front
 
 CHANGES = {
     "toolsListChanged": ("tools", "notifications/tools/list_changed"),

@@ -13,26 +13,31 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from mcp import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from ...backend.backend import Backend
-from ...errors import ServerNotFound, ToolError
-from ...model.protocol.eras import (
+from ....backend.backend import Backend
+from ....errors import LimitReached, NotFound, ServerNotFound, ToolError
+from ....model.protocol.eras import (
+    NOT_FOUND,
     capabilities_for,
     result_for,
 )
-from ...session.session import Session
-from ...views import ONE_SERVER
-from ...waits.firewall import begin_lasting
-from ..news import Following, News
-from .exchange import Forwarded, as_mcp_error, connected
-from .face import Incoming, Result, extensions_of
+from ....session.session import Session
+from ....views import ONE_SERVER
+from ....waits.firewall import begin_lasting
+from ...news import News
+from ..face import Incoming, Result, extensions_of
+from .forwarded import connected
+from .news import Following
+from .requests import OneServerRequest
 
 if TYPE_CHECKING:
-    from ..mcp import Front
+    from ...mcp import Front
 
 HANDSHAKE_ONLY = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 MODERN_ONLY = ("subscriptions/listen",)
@@ -84,12 +89,12 @@ class OneServer:
         front.session.presence.used = True
         if asked.is_modern:
             front.session.extensions = extensions_of(front.capabilities_of(asked))
-        exchange = Forwarded(front, asked, self._backend(front.session))
+        request = OneServerRequest(front, asked, self._backend(front.session))
         try:
             with front.session.while_open():
-                return await exchange.answer()
+                return await request.answer()
         except ToolError as error:
-            raise as_mcp_error(error, asked) from None
+            raise _as_mcp_error(error, asked) from None
 
     async def schema_of(self, session: Session, tool: str) -> Mapping[str, Any] | None:
         backend = session.backends.get(self.server)
@@ -110,3 +115,14 @@ class OneServer:
             return session.backend(self.server)
         except ServerNotFound as error:
             raise MCPError(code=INVALID_PARAMS, message=error.message) from None
+
+
+def _as_mcp_error(error: ToolError, asked: Incoming) -> MCPError:
+    """What answers a request that met it."""
+    code = INTERNAL_ERROR
+    if isinstance(error, LimitReached):
+        code = INVALID_REQUEST
+    elif isinstance(error, NotFound):
+        is_old_resource = asked.method == "resources/read" and not asked.is_modern
+        code = NOT_FOUND if is_old_resource else INVALID_PARAMS
+    return MCPError(code=code, message=error.message, data=error.to_json()["error"])

@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 
 from emceepee_trio.front.faces.face import Incoming
-from emceepee_trio.front.faces.passed import MAX_PASSED, MAX_STATE, PassedOn
+from emceepee_trio.front.faces.one_server.passed import MAX_PASSED, MAX_STATE, PassedOn
 
 ASKED = {"resultType": "input_required", "inputRequests": {"q": {"method": "roots/list"}}}
 DONE = {"resultType": "complete", "content": []}
