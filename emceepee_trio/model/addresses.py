@@ -7,7 +7,7 @@ this machine itself are nobody's business here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 Address = IPv4Address | IPv6Address
 
@@ -27,6 +27,9 @@ METADATA = frozenset(
     }
 )
 """Where a machine in a cloud is told its credentials, unless that is link-local anyway."""
+
+_LINK_LOCAL = IPv4Network("169.254.0.0/16"), IPv6Network("fe80::/10")
+"""What newer Pythons call so includes other ways to write the first."""
 
 _LOW = (
     IPv6Network("::/96"),  # IPv4-compatible
@@ -49,7 +52,7 @@ def objection(address: Address) -> str | None:
     plain = IPv6Address(int(address)) if isinstance(address, IPv6Address) else address  # no zone
     if plain in METADATA:
         return "a cloud metadata address"
-    if plain.is_link_local:
+    if any(plain in network for network in _LINK_LOCAL):
         return "a link-local address"
     if isinstance(plain, IPv6Address):
         for inner in _carried(plain):
