@@ -37,6 +37,7 @@ from ..serving.asgi import Receive, Refused, Scope, Send
 from ..session.manager import SessionManager
 from ..session.servers.registry import not_found
 from ..waits.slices import in_slices
+from ..web.security import Header
 from ..web.wire import (
     ClientGone,
     Headers,
@@ -53,7 +54,8 @@ from .address import face_of, names_workspace, server_of
 from .faces.face import Face
 from .handshake.clients import HttpSession
 from .handshake.connection import HandshakeConnection
-from .handshake.readers import copy, hand_over, is_still_there, quick_answer
+from .handshake.readers import copy, hand_over, is_gone, only_answer, until_quick
+from .handshake.stream import Stream, StreamEntry
 from .handshake.streams import UnknownStream
 from .modern.endpoint import Modern
 from .sessions import open_session
@@ -154,7 +156,7 @@ class McpEndpoint:
                 raise Refused(400, "initialize must not be part of a batch")
             usual = self.manager.config.http.view_of(principal)
             face = face_of(scope, self.faces, usual)
-            await self._initialize(first, face, headers, receive, send, principal)
+            await self._initialize(first, face, scope, headers, receive, send, principal)
             return
         client = self._client(headers.get(SESSION_HEADER), principal)
         connection = client.connection
@@ -166,12 +168,13 @@ class McpEndpoint:
             raise Refused(400, f"batches exist only in protocol version {BATCHES}")
         if any(isinstance(message, JSONRPCRequest) for message in messages):
             client.session.presence.used = True
-        await self._exchange(client, connection, messages, receive, send)
+        await self._exchange(client, connection, messages, scope, receive, send)
 
     async def _initialize(
         self,
         message: JSONRPCRequest,
         face: Face,
+        scope: Scope,
         headers: Headers,
         receive: Receive,
         send: Send,
@@ -194,7 +197,7 @@ class McpEndpoint:
         latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
         known = asked.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         connection.version = asked.protocol_version if known else latest
-        await self._exchange(client, connection, [message], receive, send)
+        await self._exchange(client, connection, [message], scope, receive, send)
 
     async def _new_client(self, principal: str, face: Face, on_demand: bool) -> HttpSession:
         if self.manager.draining.is_set():
@@ -230,6 +233,7 @@ class McpEndpoint:
         client: HttpSession,
         connection: HandshakeConnection,
         messages: list[JSONRPCMessage],
+        scope: Scope,
         receive: Receive,
         send: Send,
     ) -> None:
@@ -249,20 +253,18 @@ class McpEndpoint:
         reader = stream.open_reader()
         try:
             with client.session.presence.busy():
-                answer = await quick_answer(stream)
-                if answer is not None and answer.delivery is None:
-                    # It goes out as one piece, and no event id has told of the stream.
-                    client.streams.discard(stream)
-                    await send_json(send, 200, answer.data, named)
+                await until_quick(stream)
+                answer = only_answer(stream)
+                if answer is not None and answer.delivery is not None:
+                    if await is_gone(scope, receive):
+                        return
+                    answer = only_answer(stream)  # which has perhaps gone back meanwhile
+                if answer is not None:
+                    await hand_over(answer, partial(_whole, send, answer, client, stream, named))
                     return
                 async with while_connected(receive):
-                    if answer is not None and await is_still_there(reader):
-                        write = partial(send_json, send, 200, answer.data, named)
-                        await hand_over(answer, write)
-                        client.streams.discard(stream)
-                    else:
-                        await start_events(send, named)
-                        await copy(reader, send, is_primed=connection.is_primed)
+                    await start_events(send, named)
+                    await copy(reader, send, is_primed=connection.is_primed)
         finally:
             reader.close()
             client.streams.abandon(stream)
@@ -295,6 +297,14 @@ class McpEndpoint:
                     await copy(reader, send, is_primed=connection.is_primed)
         finally:
             reader.close()
+
+
+async def _whole(
+    send: Send, answer: StreamEntry, client: HttpSession, stream: Stream, named: list[Header]
+) -> None:
+    """As one piece, so that no event id has told of the stream."""
+    client.streams.discard(stream)
+    await send_json(send, 200, answer.data, named)
 
 
 def _says_modern(headers: Headers) -> bool:

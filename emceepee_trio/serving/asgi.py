@@ -11,6 +11,9 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+GONE = "emceepee.gone"
+"""The extension of ASGI by which ours tell an app at any time whether its client is gone: a
+function, without a checkpoint."""
 INVALID_REQUEST = -32600
 """Of JSON-RPC, in which everybody is answered who comes to us."""
 

@@ -21,7 +21,7 @@ import trio
 from .. import logs
 from ..waits.firewall import Firewall
 from .answers import CONTINUE, Answer, BadAnswer, refusal
-from .asgi import App, Message, Scope
+from .asgi import GONE, App, Message, Scope
 from .requests import BadRequest, RequestHead, Requests
 
 SEND_PATIENCE = 30.0
@@ -162,6 +162,17 @@ class Connection:
         self.is_deaf = not data and not self.is_late
         return data
 
+    def hear(self) -> None:
+        """Take what has come by now. No checkpoint."""
+        try:
+            data = self.socket.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self.requests.feed(data)
+        self.is_deaf = not data
+
     async def _recv(self) -> bytes:
         while True:
             await trio.lowlevel.wait_readable(self.socket)
@@ -265,6 +276,7 @@ class HttpExchange:
         except BadRequest as bad:
             await self._refuse(bad.status)
             return
+        scope["extensions"][GONE] = self.is_gone
         await self._connection.app(scope, self.receive, self.send)
         self._connection.is_last |= self._answer.is_last
         if self._answer.is_complete or self._is_closed:
@@ -296,6 +308,12 @@ class HttpExchange:
             else:
                 await self._connection.read()
         return {"type": "http.disconnect"}
+
+    def is_gone(self) -> bool:
+        """Whether the peer is, as far as anybody here can know. No checkpoint."""
+        if not self._is_over and self._is_read and self._requests.waiting <= CHUNK:
+            self._connection.hear()
+        return self._is_over
 
     @property
     def _is_over(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from ..model.json.intake import Steps
 from ..model.json.long.outlines import Outline
 from ..model.json.spelling import CHARACTERS, is_long, spell
 from ..model.wire import dumps
-from ..serving.asgi import Receive, Refused, Scope, Send
+from ..serving.asgi import GONE, Receive, Refused, Scope, Send
 from ..waits.firewall import Firewall
 from ..waits.slices import in_slices
 
@@ -57,6 +57,12 @@ async def read_body(receive: Receive, limit: int) -> bytes:
 
 class ClientGone(Exception):
     """The connection was closed before the request was complete."""
+
+
+def look_of(scope: Scope) -> Callable[[], bool] | None:
+    """What says without a checkpoint whether the client is gone; servers of others have none."""
+    look: Callable[[], bool] | None = scope.get("extensions", {}).get(GONE)
+    return look
 
 
 @asynccontextmanager

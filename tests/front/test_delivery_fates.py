@@ -88,11 +88,13 @@ LEAVING: Mapping[str, Callable[[World, Client, Exchange], None]] = {
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("leaves", LEAVING)
 def test_an_event_and_a_client_that_leaves(leaves: str, quick: bool, version: str) -> None:
-    """A wait is answered in one piece if that goes quickly, else in a stream."""
+    """A wait is answered in one piece if that goes quickly, else in a stream; by a server that can
+    be asked whether its client is gone, or by one that tells it when it likes."""
 
     async def race(order: int) -> bool:
         async with open_world() as world:
             client = await world.joined(version)
+            client.is_foreign = order % 5 < 2
             if quick:
                 await trio.sleep_until(MOMENT - 0.001)
             waiting = client.request(

@@ -60,13 +60,17 @@ def ask(client: Client) -> Exchange:
     return client.modern_tool("execute_tool", meta={"progressToken": "p"}, server="x", tool="t")
 
 
+@pytest.mark.parametrize("is_foreign", [False, True])
 @pytest.mark.parametrize("answers", [short, long, streamed, wrong])
-def test_who_vanishes_at_any_step_of_a_call_has_it_by_asking_again(answers: Any) -> None:
+def test_who_vanishes_at_any_step_of_a_call_has_it_by_asking_again(
+    answers: Any, is_foreign: bool
+) -> None:
     steps = Steps()
 
     async def race(order: int) -> bool:
         peers = Peers(on_call=answers)
         async with opened(peers) as (_, client):
+            client.is_foreign = is_foreign
             exchange = ask(client)
             with steps.vanishing(order, exchange.drop):
                 await wait_all_tasks_blocked()

@@ -8,9 +8,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from echo_app import GET, App
-from emceepee_trio.serving.asgi import Receive, Scope, Send
+from emceepee_trio.serving.asgi import GONE, Receive, Scope, Send
 from emceepee_trio.serving.connection import PATIENCE, PIECE, SEND_PATIENCE, Phase
-from emceepee_trio.web.wire import send_bytes
+from emceepee_trio.web.wire import read_body, send_bytes
 from fake_backends import until
 from raw_http import GUARD, serving
 
@@ -179,6 +179,33 @@ async def test_an_app_is_told_when_its_client_has_gone(path: str) -> None:
                 await app.busy.wait()
             await app.gone.wait()
             await until(lambda: not served.drain.connections)
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+async def test_an_app_may_look_whether_its_client_has_gone(behind: int) -> None:
+    """Without a checkpoint; what is sent behind the request is kept, and is no good-bye."""
+    asks, asked, found = trio.Event(), 0, list[bool]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal asked
+        asked += 1
+        is_gone = scope["extensions"][GONE]
+        await read_body(receive, 1)
+        found.append(is_gone())
+        asks.set()
+        while asked == 1 and not is_gone():  # noqa: ASYNC110 - it is looked at, not waited for
+            await trio.lowlevel.checkpoint()
+        await send_bytes(send, 200)
+        found.append(is_gone())
+
+    with trio.fail_after(GUARD):
+        async with serving(app) as served, served.peer() as peer:
+            await peer.send(f"{GET}\n\n" * (1 + behind))
+            await asks.wait()
+            await peer.stream.send_eof()
+            for _ in range(1 + behind):
+                assert (await peer.answer()).status == 200
+    assert found == [False, True] + [True, True] * behind
 
 
 async def test_a_client_may_be_gone_before_it_is_looked_at() -> None:

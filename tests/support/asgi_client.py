@@ -1,8 +1,8 @@
 """An HTTP client of the MCP endpoint in memory: it holds streams open, vanishes, stops reading.
 
-What an ASGI server does, and no more: of a client that is gone, `receive` says so and what is sent
-is swallowed; to one that does not read, a send takes as long as that lasts. An exception that
-leaves the endpoint ends the test.
+What our own HTTP server does, and for a client that says so any ASGI server, and no more: of a
+client that is gone, `receive` says so and what is sent is swallowed; to one that does not read, a
+send takes as long as that lasts. An exception that leaves the endpoint ends the test.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import trio
 
 from emceepee_trio.front.handshake.clients import HttpSession
 from emceepee_trio.front.http import McpEndpoint
+from emceepee_trio.serving.asgi import GONE
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -198,6 +199,8 @@ class Client:
     session: str | None = attrs.field(default=None, init=False)
     version: str = attrs.field(default=LATEST, init=False)
     capabilities: Json = attrs.field(factory=dict, init=False)
+    is_foreign: bool = attrs.field(default=False, init=False)
+    """It speaks to a server of others, which has no extensions of ours."""
     ids: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
 
     def open(
@@ -220,6 +223,8 @@ class Client:
             "headers": [(name.encode(), value.encode()) for name, value in pairs],
         }
         exchange = Exchange(scope)
+        if not self.is_foreign:
+            scope["extensions"] = {GONE: lambda: exchange.is_dropped}
         if body is not None:
             exchange.put(body)
         self.nursery.start_soon(self._serve, exchange)

@@ -12,16 +12,23 @@ from functools import partial
 import trio
 
 from ...model.json.intake import finished
-from ...serving.asgi import Send
+from ...serving.asgi import Receive, Scope, Send
 from ...waits.slices import in_slices
-from ...web.wire import KEEP_ALIVE, KEEP_ALIVE_EVERY, event, send_event
+from ...web.wire import (
+    KEEP_ALIVE,
+    KEEP_ALIVE_EVERY,
+    event,
+    look_of,
+    send_event,
+    while_connected,
+)
 from .stream import Stream, StreamEntry, StreamReader
 
 QUICK = 0.1
 """Seconds in which an answer may come to be sent as JSON instead of a stream, which costs more;
 where many call at once, few are answered sooner."""
 HEARING = 5
-"""Of trio's ticks: what a server takes at most to pass on what it knows."""
+"""Of trio's ticks: what a server of others takes at most to pass on what it knows."""
 RETRY_MS = 1000
 """What clients are told to wait before they come back to a stream."""
 
@@ -55,29 +62,36 @@ async def hand_over(entry: StreamEntry, write: Callable[[], Awaitable[None]]) ->
     """Write an entry, unless the client is known to be gone."""
     await trio.lowlevel.checkpoint_if_cancelled()
     # From here on it is the transport's, and what it tells of is told. No checkpoint before that.
-    is_told = entry.hand_over()
-    with trio.CancelScope(shield=is_told):  # bounded by the transport's patience with readers
+    if not entry.hand_over():
+        await write()
+        return
+    with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers
         await write()
 
 
-async def quick_answer(stream: Stream) -> StreamEntry | None:
-    """The answer, if it comes quickly and alone."""
+async def until_quick(stream: Stream) -> None:
+    """Wait for the answer, unless something is said before it, or it takes longer."""
     entries = stream.entries
     with trio.move_on_after(QUICK):
         # Whatever is said before it, such as its progress, is not held back for it.
         while not (stream.is_open or stream.is_finished) and all(e.is_answer for e in entries):
             await stream.news.wait()
+
+
+def only_answer(stream: Stream) -> StreamEntry | None:
+    """The answer, if there is one and nothing else."""
+    entries = stream.entries
     if stream.is_finished and not stream.is_open and len(entries) == 1 and entries[0].is_answer:
         return entries[0]
     return None
 
 
-async def is_still_there(reader: StreamReader) -> bool:
-    """Whether it is to be written to, after the server could say that its client is gone.
-
-    To be asked inside :func:`while_connected`, which costs as much as all the rest of a quick
-    answer; so it is not begun before it is known that something would be lost.
-    """
-    for _ in range(HEARING):
-        await trio.lowlevel.checkpoint()
-    return reader.is_current  # else its client has joined again meanwhile
+async def is_gone(scope: Scope, receive: Receive) -> bool:
+    """Whether the client is, as far as the server knows. No checkpoint if the server is ours."""
+    if (look := look_of(scope)) is not None:
+        return look()
+    async with while_connected(receive):
+        for _ in range(HEARING):
+            await trio.lowlevel.checkpoint()
+        return False
+    return True

@@ -37,7 +37,7 @@ from pydantic import ValidationError
 from ...serving.asgi import Receive, Refused, Scope, Send
 from ...session.manager import SessionManager
 from ...session.session import Session
-from ...web.wire import Headers, send_bytes, send_json
+from ...web.wire import Headers, look_of, send_bytes, send_json
 from .. import tasks
 from ..address import face_of, workspace_of
 from ..by_the_sdk import by_the_sdk
@@ -108,7 +108,7 @@ class Modern:
             if known is not None:
                 await send_json(send, 200, spelled_answer(message.id, known))
                 return
-            exchange = ModernExchange(front, message)
+            exchange = ModernExchange(front, message, look_of(scope))
             exchange.begin(partial(_answered, exchange, route, headers), send)
             await exchange.respond(receive, send)
 

@@ -59,6 +59,8 @@ Work = Callable[[], Awaitable[JSONRPCResponse | JSONRPCError]]
 class ModernExchange:
     front: Front
     message: JSONRPCRequest
+    look: Callable[[], bool] | None
+    """Says whether the client is gone, where the server can."""
     said: deque[str] = attrs.field(factory=lambda: deque(maxlen=BACKLOG), init=False)
     """Before the answer, and not written yet."""
     answer: str | None = attrs.field(default=None, init=False)
@@ -101,8 +103,6 @@ class ModernExchange:
                     self.status = ERROR_CODE_HTTP_STATUS.get(made.error.code, 200)
                 self._decide(said, tells=is_whole and isinstance(made, JSONRPCResponse))
                 if not self.is_stream:
-                    # Who watches may see in this very tick that the client is gone.
-                    await trio.lowlevel.checkpoint()
                     await self._hand_over(partial(send_json, send, self.status, said))
         except trio.Cancelled:
             error = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
@@ -195,7 +195,6 @@ class ModernExchange:
                 while self.said:
                     await send_event(send, await in_slices(event(self.said.popleft())))
             end = {"type": "http.response.body", "body": await in_slices(event(self.answer))}
-            await trio.lowlevel.checkpoint()  # who watches may learn it in this very tick
             await self._hand_over(partial(send, end))
         if self.answer is None:
             self.front.under_way.client_is_gone()
@@ -205,8 +204,13 @@ class ModernExchange:
             await self._news.wait()
 
     async def _hand_over(self, write: Callable[[], Awaitable[None]]) -> None:
-        """From here on it is the transport's, and what it tells of is told. No checkpoint before
-        that."""
+        """Write the answer, unless the client is known to be gone."""
+        if self.look is None:
+            await trio.lowlevel.checkpoint()  # who watches may learn it in this very tick
+        elif self.look():
+            return
+        # From here on it is the transport's, and what it tells of is told. No checkpoint before
+        # that.
         self.is_written = True
         self._settle(is_told=True)
         with trio.CancelScope(shield=True):  # bounded by the transport's patience with readers

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from effort import effort
-from emceepee_trio.front.handshake.readers import quick_answer
+from emceepee_trio.front.handshake.readers import only_answer, until_quick
 from emceepee_trio.front.handshake.stream import Stream, StreamReader
 from emceepee_trio.front.handshake.streams import KEPT, WRITER_PATIENCE, Streams, UnknownStream
 from emceepee_trio.journal import Journal, Reader
@@ -87,7 +87,8 @@ async def test_an_answer_to_be_read_as_a_stream_is_not_quick() -> None:
             stream.open()
         streams.add(stream, "a", is_answer=True)
         streams.finish(stream)
-        assert (await quick_answer(stream) is None) == opened
+        await until_quick(stream)
+        assert (only_answer(stream) is None) == opened
 
 
 async def test_an_older_reader_ends_when_another_takes_over_and_counts_no_more() -> None:
