@@ -158,7 +158,7 @@ class HandshakeConnection:
                 # Nobody can cancel it by its id any more. Who has done that, where an error came
                 # without a checkpoint, does not read it.
                 if not scope.cancel_called:
-                    await self.say(SessionMessage(said))
+                    await self._tell(said, exchange)
         except trio.Cancelled:
             self._refuse(exchange)
             raise
@@ -236,24 +236,16 @@ class HandshakeConnection:
         return self.streams.standalone if exchange is None else exchange.stream
 
     async def say(self, item: SessionMessage) -> None:
-        """Put a message into the stream that it belongs to."""
-        message, exchange = item.message, None
-        with self._wall() as wall:
-            if isinstance(message, JSONRPCResponse | JSONRPCError):
-                exchange = self._exchange(message.id)
-                if exchange is None:
-                    return
-                await self._say(message, exchange)
-            else:
-                about = None
-                if isinstance(item.metadata, ServerMessageMetadata):
-                    about = item.metadata.related_request_id
-                self.streams.add(self.stream_about(about), dump(message))
+        """Put a message that is no answer into the stream that it belongs to."""
+        with self._wall():
+            about = None
+            if isinstance(item.metadata, ServerMessageMetadata):
+                about = item.metadata.related_request_id
+            self.streams.add(self.stream_about(about), dump(item.message))
             await self.streams.wait_for_room()
-        if wall.log_id is not None and exchange is not None:
-            self._fail(exchange, wall.log_id)
 
-    async def _say(self, message: JSONRPCResponse | JSONRPCError, exchange: Exchange) -> None:
+    async def _tell(self, message: JSONRPCResponse | JSONRPCError, exchange: Exchange) -> None:
+        """That is the answer."""
         said, is_whole = await answer(message)
         if self._exchange(message.id) is not exchange:
             return  # its client has joined again meanwhile
@@ -262,6 +254,7 @@ class HandshakeConnection:
             delivery, exchange.delivery = exchange.delivery, None
         self.streams.add(exchange.stream, said, is_answer=True, delivery=delivery)
         self._settle(exchange)
+        await self.streams.wait_for_room()
 
     def stream(self, request_id: RequestId, what: Literal["begins", "pauses"]) -> None:
         """The server answers that request with a stream, or ends it, to be asked again."""
