@@ -173,7 +173,7 @@ async def open_daemon(
             ) as manager,
         ):
             endpoint = McpEndpoint(manager, config, FACES)
-            metrics = Metrics(manager, slow, endpoint.listening)
+            metrics = Metrics(manager, slow, endpoint.handshake.listening)
             quart = pages(manager, said, is_ready, metrics, reading)
             app = App(_security(settings, sockets), endpoint, quart)
             with metrics.reading():

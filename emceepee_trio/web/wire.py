@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
+import attrs
 import trio
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from pydantic import BaseModel
@@ -22,8 +23,9 @@ from ..waits.slices import in_slices
 
 Headers: TypeAlias = Mapping[str, str]
 
+JSON, SSE = "application/json", "text/event-stream"
 EVENT_STREAM = [
-    (b"content-type", b"text/event-stream"),
+    (b"content-type", SSE.encode()),
     (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
@@ -31,6 +33,23 @@ _SEPARATORS = (("\x85", "\\u0085"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")
 KEEP_ALIVE = b": keep-alive\n\n"
 KEEP_ALIVE_EVERY = 15.0
 """Seconds of silence after which a comment shows whether the peer is still there."""
+
+
+@attrs.frozen(eq=False)
+class HttpRequest:
+    """One, whose headers were read: what came with it, and the way to answer."""
+
+    scope: Scope
+    headers: Headers
+    receive: Receive
+    send: Send
+    principal: str
+
+    @property
+    def look(self) -> Callable[[], bool] | None:
+        """Says without a checkpoint whether its client is gone; servers of others have none."""
+        look: Callable[[], bool] | None = self.scope.get("extensions", {}).get(GONE)
+        return look
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -57,12 +76,6 @@ async def read_body(receive: Receive, limit: int) -> bytes:
 
 class ClientGone(Exception):
     """The connection was closed before the request was complete."""
-
-
-def look_of(scope: Scope) -> Callable[[], bool] | None:
-    """What says without a checkpoint whether the client is gone; servers of others have none."""
-    look: Callable[[], bool] | None = scope.get("extensions", {}).get(GONE)
-    return look
 
 
 @asynccontextmanager

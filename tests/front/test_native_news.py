@@ -170,6 +170,6 @@ async def test_nothing_is_left_of_a_session_that_has_ended(era: Era) -> None:
         while native.world.manager.get(session_id) is not None:
             await wait_all_tasks_blocked()
         await wait_all_tasks_blocked(0.01)
-        native.client.endpoint._clients.clear()
+        native.client.endpoint.handshake.clients.clear()
         gc.collect()
         assert left() is None

@@ -55,7 +55,7 @@ async def test_a_deleted_session_is_unknown_and_what_was_open_ends(
             assert (await late.error())[0] == 404
         await trio.sleep(1)
         assert not elsewhere.is_complete
-        assert client.session not in world.endpoint._clients
+        assert client.session not in world.endpoint.handshake.clients
 
 
 async def _ends_after(client: Client, seconds: float) -> bool:

@@ -319,7 +319,7 @@ class Client:
     def own(self) -> HttpSession:
         """What the endpoint has of it."""
         assert self.session is not None
-        return self.endpoint._clients[self.session]
+        return self.endpoint.handshake.clients[self.session]
 
 
 def _named(headers: Mapping[str, str | None]) -> dict[str, str | None]:

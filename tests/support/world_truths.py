@@ -102,7 +102,7 @@ class Truths(Acts):
         living = {place.session.id for place in self.places}
         manager = self.mcp.manager
         assert {session.id for session in manager.sessions()} == living
-        assert self.mcp.endpoint._clients.keys() == living
+        assert self.mcp.endpoint.handshake.clients.keys() == living
         assert len(manager._nursery.child_tasks) == len(living)
         sharing = manager.sharing
         assert sharing is not None

@@ -12,13 +12,13 @@ from functools import partial
 import trio
 
 from ...model.json.intake import finished
-from ...serving.asgi import Receive, Scope, Send
+from ...serving.asgi import Send
 from ...waits.slices import in_slices
 from ...web.wire import (
     KEEP_ALIVE,
     KEEP_ALIVE_EVERY,
+    HttpRequest,
     event,
-    look_of,
     send_event,
     while_connected,
 )
@@ -86,11 +86,11 @@ def only_answer(stream: Stream) -> StreamEntry | None:
     return None
 
 
-async def is_gone(scope: Scope, receive: Receive) -> bool:
-    """Whether the client is, as far as the server knows. No checkpoint if the server is ours."""
-    if (look := look_of(scope)) is not None:
+async def is_gone(request: HttpRequest) -> bool:
+    """Whether its client is, as far as the server knows. No checkpoint if the server is ours."""
+    if (look := request.look) is not None:
         return look()
-    async with while_connected(receive):
+    async with while_connected(request.receive):
         for _ in range(HEARING):
             await trio.lowlevel.checkpoint()
         return False

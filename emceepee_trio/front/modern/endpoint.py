@@ -34,10 +34,10 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from ...serving.asgi import Receive, Refused, Scope, Send
+from ...serving.asgi import Refused, Scope
 from ...session.manager import SessionManager
 from ...session.session import Session
-from ...web.wire import Headers, look_of, send_bytes, send_json
+from ...web.wire import Headers, HttpRequest, send_bytes, send_json
 from .. import tasks
 from ..address import face_of, workspace_of
 from ..by_the_sdk import by_the_sdk
@@ -55,15 +55,9 @@ class Modern:
     _workspaces: dict[str, Workspace] = attrs.field(factory=dict, init=False)
     """By the name of their sessions."""
 
-    async def serve(
-        self,
-        scope: Scope,
-        headers: Headers,
-        data: Any,
-        receive: Receive,
-        send: Send,
-        principal: str,
-    ) -> None:
+    async def serve(self, request: HttpRequest, data: Any) -> None:
+        """Answer what was posted."""
+        scope, headers, principal = request.scope, request.headers, request.principal
         if len(headers) < len(scope["headers"]):
             _check_repeated(scope)
         message = _single(data)
@@ -75,7 +69,7 @@ class Modern:
             workspace = self._workspaces.get(workspace_of(scope, principal))
             for front in () if workspace is None else workspace.under_way:
                 front.observe(message)
-            await send_bytes(send, 202)
+            await send_bytes(request.send, 202)
             return
         route = classify_inbound_request(data, headers=headers)
         if isinstance(route, InboundLadderRejection):
@@ -106,11 +100,11 @@ class Modern:
             known = face.at_once(message.method, route.protocol_version)
         with session.presence.busy(), workspace.serves(front, message.id, client):
             if known is not None:
-                await send_json(send, 200, spelled_answer(message.id, known))
+                await send_json(request.send, 200, spelled_answer(message.id, known))
                 return
-            exchange = ModernExchange(front, message, look_of(scope))
-            exchange.begin(partial(_answered, exchange, route, headers), send)
-            await exchange.respond(receive, send)
+            exchange = ModernExchange(front, message, request.look)
+            exchange.begin(partial(_answered, exchange, route, headers), request.send)
+            await exchange.respond(request.receive, request.send)
 
     def _forget(self, session_id: str) -> None:
         del self._workspaces[session_id]

@@ -8,14 +8,14 @@ FRONT = (
     # Who may
     mutant(
         "the id of a session is enough, whoever names it",
-        "front/http.py",
+        "front/handshake/endpoint.py",
         " or session is None or session.principal != principal:\n",
         " or session is None:\n",
         "front/test_http.py::test_a_session_is_unknown_to_every_other_principal",
     ),
     mutant(
         "a client that names no session of ours is not told to begin again",
-        "front/http.py",
+        "front/handshake/endpoint.py",
         '            raise Refused(404, "no such session; initialize a new one")\n',
         '            raise Refused(400, "no such session; initialize a new one")\n',
         "front/test_http.py::test_a_session_is_unknown_to_every_other_principal",
@@ -58,10 +58,10 @@ FRONT = (
     ),
     mutant(
         "a session ends with the stream that listens to it",
-        "front/http.py",
-        "                    await copy(reader, send, is_primed=connection.is_primed)\n"
+        "front/handshake/endpoint.py",
+        "                    await copy(reader, request.send, is_primed=connection.is_primed)\n"
         "        finally:\n            reader.close()\n\n\n",
-        "                    await copy(reader, send, is_primed=connection.is_primed)\n"
+        "                    await copy(reader, request.send, is_primed=connection.is_primed)\n"
         "        finally:\n            reader.close()\n"
         '            self.manager.end(client.session, "closed")\n\n\n',
         "front/handshake/test_clients.py::test_what_nobody_listens_to_waits_for_somebody",

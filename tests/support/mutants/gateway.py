@@ -69,8 +69,8 @@ GATEWAY = (
     ),
     mutant(
         "a session of one server is one of any other",
-        "front/http.py",
-        '        if connection.front.face.server != server_of(scope["path"]):\n',
+        "front/handshake/endpoint.py",
+        '        if connection.front.face.server != server_of(request.scope["path"]):\n',
         "        if False:\n",
         f"{_ONE}test_a_server_that_there_is_not_is_refused_with_those_there_are",
     ),
