@@ -1,9 +1,7 @@
 """One HTTP/1.1 connection, and a bound on everything its peer could make it wait for.
 
-One task reads a request, runs the app and writes its answer, then reads the next one. While an app
-runs nobody reads but the app itself, which asks for the body, or for the end of the connection.
 What is written is written at once, and waited for only where that does not fit. Knows how long
-each may take, and nothing of what requests look like; that is in `requests.py`.
+everything may take, no app, and nothing of what requests look like; that is in `requests.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +17,7 @@ import attrs
 import trio
 
 from .. import logs
-from ..waits.firewall import Firewall
-from .answers import CONTINUE, Answer, BadAnswer, refusal
-from .asgi import GONE, App, Message, Scope
+from .answers import refusal
 from .requests import BadRequest, RequestHead, Requests
 
 SEND_PATIENCE = 30.0
@@ -59,11 +55,10 @@ PATIENCE = {
 
 @attrs.define(eq=False)
 class Connection:
-    """Lives as long as :meth:`run`."""
+    """Lives as long as somebody serves it: see `exchange.py`."""
 
     socket: socket.socket
     """That of the peer; does not block."""
-    app: App
     end: Callable[[], float]
     """The time on trio's clock after which nothing is written; a drain brings it nearer."""
     look: Callable[[float], None]
@@ -86,20 +81,7 @@ class Connection:
     def __attrs_post_init__(self) -> None:
         self._give_time()
 
-    async def run(self) -> None:
-        try:
-            with Firewall("connection_crashed"):
-                client, server = self._addresses()
-                while not self.is_last and (request := await self._next()) is not None:
-                    await HttpExchange(self, request).run(request.scope(client, server))
-                    self.enter(Phase.IDLE)
-                    if self.requests.waiting:
-                        await trio.lowlevel.checkpoint()  # others want their turn as well
-                await self._hang_up()
-        finally:
-            self.cut()
-
-    def _addresses(self) -> tuple[Address | None, Address | None]:
+    def addresses(self) -> tuple[Address | None, Address | None]:
         """Of the client and of us, if they have some; a client that is gone has none."""
         if self.socket.family == socket.AF_UNIX:
             return None, None
@@ -109,7 +91,7 @@ class Connection:
             client = None
         return client, self.socket.getsockname()[:2]
 
-    async def _next(self) -> RequestHead | None:
+    async def next(self) -> RequestHead | None:
         """The next request; None if there is none, or none that could be served."""
         try:
             while (request := self.requests.next()) is None:
@@ -225,7 +207,7 @@ class Connection:
             logs.often("info", "http_reader_stalled", sums={"count": 1})
             self.cut()
 
-    async def _hang_up(self) -> None:
+    async def hang_up(self) -> None:
         """Our side is done; the peer may be in the middle of something."""
         if self.is_deaf or self.over.is_set():
             return
@@ -253,119 +235,3 @@ class Connection:
             self.cut()
         if self._writing is not None:
             self._writing.deadline = min(self._writing.deadline, self.end())
-
-
-class HttpExchange:
-    """One request and its answer: what the app is given."""
-
-    def __init__(self, connection: Connection, request: RequestHead) -> None:
-        self._connection = connection
-        self._requests = connection.requests
-        self._answer = Answer(request)
-        self._body = b""
-        """What has come of the request's, and the app has not asked for."""
-        self._is_asked_for = not request.expects
-        self._is_read = False
-        """The app has all of it, or will never."""
-        self._is_closed = False
-        """Nothing more is written of the answer."""
-
-    async def run(self, scope: Scope) -> None:
-        try:
-            self._body = self._requests.body()
-        except BadRequest as bad:
-            await self._refuse(bad.status)
-            return
-        scope["extensions"][GONE] = self.is_gone
-        await self._connection.app(scope, self.receive, self.send)
-        self._connection.is_last |= self._answer.is_last
-        if self._answer.is_complete or self._is_closed:
-            return
-        if self._answer.has_begun or self._connection.is_deaf:
-            self._connection.cut()  # half of it, or nobody to hear that there is none
-        else:
-            await self._refuse(500)
-
-    async def receive(self) -> Message:
-        """The body, as it comes; then nothing until the peer is gone, or has its answer."""
-        try:
-            while not self._is_read:
-                body, self._body = self._body, b""
-                self._is_read = self._requests.is_whole
-                if self._is_read:
-                    self._connection.enter(Phase.ANSWER)
-                if body or self._is_read:
-                    return {"type": "http.request", "body": body, "more_body": not self._is_read}
-                await self._more()
-        except BadRequest as bad:
-            self._is_read = True
-            await self._refuse(bad.status)
-        if self._is_over:
-            await trio.lowlevel.checkpoint()  # an app may ask for ever
-        while not self._is_over:
-            if self._requests.waiting > CHUNK:
-                await self._connection.over.wait()
-            else:
-                await self._connection.read()
-        return {"type": "http.disconnect"}
-
-    def is_gone(self) -> bool:
-        """Whether the peer is, as far as anybody here can know. No checkpoint."""
-        if not self._is_over and self._is_read and self._requests.waiting <= CHUNK:
-            self._connection.hear()
-        return self._is_over
-
-    @property
-    def _is_over(self) -> bool:
-        is_gone = self._connection.is_deaf or self._connection.over.is_set()
-        return is_gone or self._is_closed or self._answer.is_complete
-
-    async def _more(self) -> None:
-        """Of the body."""
-        if not self._is_asked_for and not self._answer.has_begun:
-            await self._connection.write(CONTINUE)
-        self._is_asked_for = True
-        self._connection.enter(Phase.BODY)
-        if not await self._connection.read():
-            raise BadRequest(400 if self._connection.is_deaf else 408)
-        self._body = self._requests.body()
-
-    async def send(self, message: Message) -> None:
-        if self._is_closed or self._connection.over.is_set():
-            # Or an app that does nothing but send would never hear that it should stop.
-            await trio.lowlevel.checkpoint()
-            return
-        try:
-            data = self._said(message)
-        except BadAnswer as bug:
-            logs.crash("answer_refused", bug)
-            await self._refuse(500)
-            return
-        if data:
-            await self._connection.write(data)
-        if message.get("more_body"):
-            await trio.lowlevel.cancel_shielded_checkpoint()  # it may have nothing else to wait for
-
-    def _said(self, message: Message) -> bytes:
-        match message["type"]:
-            case "http.response.start":
-                self._answer.start(message["status"], message.get("headers", ()))
-                return b""
-            case "http.response.body":
-                # Nobody reads the rest of a request that is answered before its end.
-                if self._connection.is_last or not self._requests.is_whole:
-                    self._answer.is_last = True
-                return self._answer.piece(
-                    message.get("body", b""), more=message.get("more_body", False)
-                )
-            case other:
-                raise BadAnswer(f"a message of the type {other!r} is part of none")
-
-    async def _refuse(self, status: int) -> None:
-        """Answer with an error, if nothing of an answer is written yet; say nothing more."""
-        # Before the first checkpoint: the app may be about to answer.
-        self._is_closed = True
-        if self._answer.has_begun:
-            self._connection.cut()
-        else:
-            await self._connection.refuse(status)

@@ -1,6 +1,7 @@
 """Serving HTTP on sockets that listen, until a drain: how many connections, and how they end.
 
-A connection and its bounds are in `connection.py`, the sockets in `binds.py`.
+A connection and its bounds are in `connection.py`, what is asked on it in `exchange.py`, the
+sockets in `binds.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .answers import refusal
 from .asgi import App
 from .binds import Bound
 from .connection import Connection
+from .exchange import serve_requests
 
 MOST_CONNECTIONS = 4096
 """At once, or half of what this process may open, whichever is less. One more takes the place of
@@ -81,10 +83,10 @@ async def serve_http(app: App, sockets: Sequence[Bound], drain: Drain) -> None:
             with trio.move_on_after(REFUSING):
                 await stream.send_all(refusal(503, b"retry-after: 1"))
             return
-        connection = Connection(_plain(stream.socket), app, drain.end, look)
+        connection = Connection(_plain(stream.socket), drain.end, look)
         drain.connections.add(connection)
         try:
-            await connection.run()
+            await serve_requests(connection, app)
         finally:
             drain.connections.discard(connection)
 

@@ -235,7 +235,7 @@ FRONT = (
     ),
     mutant(
         "what is behind a request that is answered before its end is another one",
-        "serving/connection.py",
+        "serving/exchange.py",
         "if self._connection.is_last or not self._requests.is_whole:\n",
         "if self._connection.is_last:\n",
         "serving/test_connection.py",
