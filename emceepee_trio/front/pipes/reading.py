@@ -1,7 +1,7 @@
 """Lines of standard input: each is a message, or (2025-03-26) a list of them, or refused.
 
-It is read in a thread that may be abandoned, so that nobody has to wait for a client that says
-nothing. Who does not read what is answered is not read from.
+It is read where it has something to read, so that it need not be made non-blocking for whoever has
+it after us. Who does not read what is answered is not read from.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import sys
 from typing import Any
 
@@ -70,9 +69,7 @@ class Reading:
             OSError: it cannot be read.
         """
         line, too_long, limit = bytearray(), False, self._measure.size
-        while chunk := await trio.to_thread.run_sync(
-            _chunk, sys.stdin.fileno(), abandon_on_cancel=True
-        ):
+        while chunk := await _chunk(sys.stdin.fileno()):
             *ends, beginning = chunk.split(b"\n")
             for end in ends:
                 line += end
@@ -150,13 +147,17 @@ class Reading:
         await self._replies.send(SessionMessage(refusal))
 
 
-def _chunk(fd: int) -> bytes:
+async def _chunk(fd: int) -> bytes:
     while True:
+        try:
+            await trio.lowlevel.wait_readable(fd)
+        except PermissionError:
+            # A file, or /dev/null, for which nobody can wait; a disk may take its time.
+            return await trio.to_thread.run_sync(os.read, fd, CHUNK, abandon_on_cancel=True)
         try:
             return os.read(fd, CHUNK)
         except BlockingIOError:
-            # Somebody, or our own writer where it is one file with standard output, made it so.
-            select.select([fd], [], [])
+            pass  # somebody else has read it, or it was nothing
 
 
 def _id_at_an_edge(line: bytes | bytearray) -> str | int | None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import trio
 
+import warm
+from emceepee_client import write_config
 from emceepee_lines import open_lines, request
 from fake_backends import raw
 
@@ -25,6 +27,18 @@ async def test_requests_may_come_in_any_pieces(tmp_path: Path) -> None:
             assert (await lines.answer("pieces"))["result"] == {}
         await lines.send(*(request(n, "ping") for n in range(500)))
         assert sorted([(await lines.receive() or {})["id"] for _ in range(500)]) == list(range(500))
+
+
+async def test_input_may_be_a_file_which_is_always_ready(tmp_path: Path) -> None:
+    asked = tmp_path / "requests"
+    asked.write_text(json.dumps(request("from a file", "ping")) + "\n", "utf-8")
+    command = [*warm.command("emceepee_trio"), "stdio", "--config"]
+    command.append(str(write_config(tmp_path, {})))
+    for source, answers in ((asked, 1), (Path("/dev/null"), 0)):
+        with source.open("rb") as file:
+            child = await trio.run_process(command, stdin=file, capture_stdout=True)
+        lines = child.stdout.splitlines()
+        assert [json.loads(line)["id"] for line in lines] == ["from a file"] * answers
 
 
 NONSENSE: list[tuple[bytes, Any, int]] = [
