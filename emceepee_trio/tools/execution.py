@@ -53,6 +53,7 @@ class ExecuteTool:
     "await_activity tells when it is done, get_task_result has the result.",
     ExecuteTool,
     CALLS,
+    by_call=True,
     hint="call run a tool of any MCP server",
 )
 async def execute_tool(request: Request, asked: ExecuteTool) -> Reply:
@@ -72,6 +73,7 @@ class CallRead:
     "execute_tool for tools with readOnlyHint only, so that it can be allowed for good.",
     CallRead,
     {**READS, **CALLS},
+    by_call=True,
 )
 async def call_read(request: Request, asked: CallRead) -> Reply:
     return await execute(request, asked, only_reads=True)

@@ -95,7 +95,8 @@ async def continued(front: Front, asked: Incoming, work: Callable[[Request], Awa
         one.early = dict(answers) if isinstance(answers, Mapping) else {}
     else:
         return await work(request)
-    return await one.attend(request, capabilities, may_resend=front.may_resend)
+    with front.session.while_open():
+        return await one.attend(request, capabilities, may_resend=front.may_resend)
 
 
 def _repeated(asked: Incoming) -> tuple[str, dict[str, Any]]:

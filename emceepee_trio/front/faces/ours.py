@@ -77,7 +77,8 @@ async def call_tool(front: Front, asked: Incoming, toolbox: Toolbox) -> Result:
     except UnknownTool as error:
         raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
     work = partial(answered, tool, arguments=arguments)
-    return await told(front, asked, await run_tool(front, name, asked, work))
+    reply = await run_tool(front, name, asked, work, by_call=tool.by_call)
+    return await told(front, asked, reply)
 
 
 async def told(front: Front, asked: Incoming, reply: Reply) -> Result:
@@ -109,24 +110,33 @@ EXPECTED = (ToolError, MCPError, InputRequired)
 
 
 async def run_tool(
-    front: Front, name: str, asked: Incoming, work: Callable[[Request], Awaitable[Reply]]
+    front: Front,
+    name: str,
+    asked: Incoming,
+    work: Callable[[Request], Awaitable[Reply]],
+    *,
+    by_call: bool = False,
 ) -> Reply:
-    """What the *work* of a tool of that name comes to, or why it came to nothing."""
+    """What the *work* of a tool of that name comes to, or why it came to nothing.
+
+    That of one which waits *by a call* alone hears from it that the session ends.
+    """
     request = asked.entry.request
     request.answer_ms = front.client.answer_ms(front.session.config.limits)
     request.shortens = not front.client.wants_whole
     request.meta = asked.meta
     fields = {"session": front.session.id, "tool": name}
     try:
-        with (
-            Firewall("tool_crashed", None, EXPECTED, fields=fields) as wall,
-            front.session.while_open(),
-        ):
-            if (token := asked.progress_token) is None:
+        with Firewall("tool_crashed", None, EXPECTED, fields=fields) as wall:
+            front.session.check_open()
+            if by_call and asked.progress_token is None:
                 return await continued(front, asked, work)
-            progress = Progress(asked.report, token, request.missing)
-            request.on_progress = progress.heard
-            return await progress.report_while(partial(continued, front, asked, work))
+            with front.session.while_open():
+                if (token := asked.progress_token) is None:
+                    return await continued(front, asked, work)
+                progress = Progress(asked.report, token, request.missing)
+                request.on_progress = progress.heard
+                return await progress.report_while(partial(continued, front, asked, work))
     except ToolError as error:
         # Its traceback leads to this frame, as that of what it came of may, and this frame to all
         # that was asked: nobody would free that before garbage is collected, while all wait.

@@ -181,6 +181,8 @@ class Tool:
     wait and do not, each has a bound of its own; the others wait for nothing."""
     meta: Mapping[str, Any] = attrs.field(factory=dict)
     """`_meta` of its entry: what clients that show tools only on demand go by."""
+    by_call: bool = False
+    """All that its requests wait for is a call, which is settled when the session ends."""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -260,6 +262,7 @@ def tool(
     annotations: Mapping[str, bool],
     *,
     waits: bool = False,
+    by_call: bool = False,
     hint: str = "",
 ) -> Callable[[Callable[[Request, A], Awaitable[Reply]]], Tool]:
     """A tool of the decorated function, under its name.
@@ -269,7 +272,7 @@ def tool(
     """
     meta = LOADED | {"anthropic/searchHint": hint} if hint else {}
     return lambda handler: Tool(
-        handler.__name__, description, arguments, handler, annotations, waits, meta
+        handler.__name__, description, arguments, handler, annotations, waits, meta, by_call
     )
 
 
