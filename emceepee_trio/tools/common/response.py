@@ -82,7 +82,8 @@ def finish(
 
     *ignored* are arguments that had no effect.
     """
-    _count(session, reply)
+    size = _size(reply.result)
+    _count(session, reply, size)
     if reply.claim is not None:
         result, delivery = reply.claim()
         return _in_content(result, _note(session, ignored, delivery)), delivery
@@ -93,23 +94,22 @@ def finish(
     if session.config.context == "off":
         delivery = nothing(session)
     else:
-        room = max(LEAST_BESIDE, MAX_DELIVERY_BYTES - _size(reply.result))
+        room = max(LEAST_BESIDE, MAX_DELIVERY_BYTES - size)
         delivery = session.events.take(room)
     with Firewall("context_crashed", lambda _: delivery.lose(), fields={"session": session.id}):
-        blocks = [*_note(session, ignored, delivery), *_context(session, reply, delivery)]
+        blocks = [*_note(session, ignored, delivery), *_context(session, reply, delivery, size)]
         return place(reply.result, blocks), delivery
     # Without what cannot be said: else nothing could be, ever again.
     return reply.result, nothing(session)
 
 
-def _count(session: Session, reply: Reply) -> None:
+def _count(session: Session, reply: Reply, size: int) -> None:
     if reply.of is not None:
-        size = _size(reply.result)
         session.told(reply.of, results=size)
         if reply.call is not None:
             session.shared.journal.note(ResultTold, session.id, reply.call, size)
-    for server, size in reply.defines.items():
-        session.told(server, definitions=size)
+    for server, defined in reply.defines.items():
+        session.told(server, definitions=defined)
 
 
 def _size(result: Result) -> int:
@@ -174,14 +174,13 @@ def _in_structured(result: Result, blocks: Blocks) -> Result:
     return {**result, "structuredContent": {**result["structuredContent"], KEY: said}}
 
 
-def _context(session: Session, reply: Reply, delivery: Delivery) -> Blocks:
+def _context(session: Session, reply: Reply, delivery: Delivery, spent: int) -> Blocks:
     blocks: Blocks = []
     if reply.lapsed is not None:
         blocks.append(dumps({"unanswered_question": to_snake(reply.lapsed)}))
     tell(session, delivery, reply.full)
     new: Result
     known: Result
-    spent = _size(reply.result)
     new, known = pending(session, delivery, spent) if session.config.context == "full" else ({}, {})
     if delivery.events or delivery.lost or delivery.more:
         events = list_of(text for _, text in event_texts(session, delivery))
