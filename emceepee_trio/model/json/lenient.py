@@ -110,7 +110,9 @@ def _fields(cls: Any) -> dict[str, Any]:
 def _only(cls: Any) -> Any:
     """The one type that is taken beside null, if it is one."""
     choices = arms(cls) if is_union(cls) else [cls]
-    return None if choices[1:] else choices[0]
+    if choices[1:]:
+        return None
+    return dict if is_mapping(choices[0]) else choices[0]
 
 
 def _number(value: object, cls: type) -> object:
