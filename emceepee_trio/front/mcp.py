@@ -259,7 +259,7 @@ class Front:
 
     def remember_client(self, info: Any) -> None:
         """What it says of itself."""
-        if isinstance(info, Mapping) and isinstance(info.get("name"), str):
+        if isinstance(info, dict) and isinstance(info.get("name"), str):
             self.session.named(info["name"][:100])
             self.client = known(info["name"])
 

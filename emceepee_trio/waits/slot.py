@@ -30,7 +30,7 @@ class Slot(Generic[T]):
     @property
     def error(self) -> BaseException | None:
         """What it failed with, if it did."""
-        return self._outcome.error if isinstance(self._outcome, outcome.Error) else None
+        return self._outcome.error if type(self._outcome) is outcome.Error else None
 
     def set(self, value: T) -> bool:
         """True if this decided it; False if somebody was first."""
@@ -51,7 +51,8 @@ class Slot(Generic[T]):
         """The value, or the error raised; any number of times, once settled."""
         if self._outcome is None:
             raise RuntimeError("not settled yet")
-        if isinstance(self._outcome, outcome.Error):
+        # By exact type: to be an instance of an abstract class is dear to find out.
+        if type(self._outcome) is outcome.Error:
             # Not outcome.unwrap(): it may be asked for again, and tracebacks would pile up.
             raise self._outcome.error.with_traceback(None)
         return self._outcome.value

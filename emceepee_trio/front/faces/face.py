@@ -14,6 +14,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, RequestId
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from ...model.protocol.eras import meta_of
 from ...session.session import Session
 from ..progress import Report
 from ..under_way import InFlight
@@ -36,15 +37,16 @@ class Incoming:
     report: Report
     """Tells its client of progress."""
     entry: InFlight
+    meta: Mapping[str, Any] = attrs.field(init=False)
+    """Of its parameters."""
+
+    @meta.default
+    def _of_params(self) -> Mapping[str, Any]:
+        return meta_of(self.params)
 
     @property
     def is_modern(self) -> bool:
         return self.version in MODERN_PROTOCOL_VERSIONS
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        said = self.params.get("_meta")
-        return said if isinstance(said, Mapping) else {}
 
     @property
     def progress_token(self) -> str | int | None:
@@ -59,7 +61,7 @@ class Incoming:
             MCPError: they are none.
         """
         name, arguments = self.params.get("name"), self.params.get("arguments")
-        if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
+        if not isinstance(name, str) or not isinstance(arguments, dict | None):
             said = "expected a name and an object of arguments"
             raise MCPError(code=INVALID_PARAMS, message=said)
         return name, arguments or {}

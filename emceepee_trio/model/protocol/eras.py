@@ -36,7 +36,7 @@ INVALID_PARAMS = -32602
 
 def meta_of(said: Mapping[str, Any]) -> Mapping[str, Any]:
     meta = said.get("_meta")
-    return meta if isinstance(meta, Mapping) else {}
+    return meta if isinstance(meta, dict) else {}
 
 
 def _with_meta(said: Mapping[str, Any], meta: Mapping[str, Any]) -> Json:

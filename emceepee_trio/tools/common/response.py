@@ -116,7 +116,7 @@ def _size(result: Result) -> int:
     """About the bytes of what a model reads of it; of a text the length, which costs nothing."""
     content, given = result.get("content"), result.get("structuredContent")
     blocks = content if isinstance(content, list) else [content]
-    texts = [block.get("text") if isinstance(block, Mapping) else None for block in blocks]
+    texts = [block.get("text") if isinstance(block, dict) else None for block in blocks]
     said = sum(
         len(text) if isinstance(text, str) else weigh(block)
         for text, block in zip(texts, blocks, strict=True)

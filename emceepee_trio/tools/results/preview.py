@@ -84,12 +84,12 @@ def _size(block: Any, room: int) -> int:
 
 def _payload(block: Any) -> Text | None:
     """The one long thing in it, if it is a block as they are."""
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return None
     kind = block.get("type")
     if kind == "resource":
         inner = block.get("resource")
-        said = inner.get("text", inner.get("blob")) if isinstance(inner, Mapping) else None
+        said = inner.get("text", inner.get("blob")) if isinstance(inner, dict) else None
     else:
         said = block.get(_PAYLOAD.get(kind, "")) if isinstance(kind, str) else None
     return said if isinstance(said, str | LongText) else None
