@@ -52,6 +52,20 @@ class Counted:
         self.families.append(family)
         return Histogram(family.full_name, what, labels, buckets=SECONDS, registry=self.registry)
 
+    def _by_server(self, counter: Counter, *labels: str) -> Callable[[str], Counter]:
+        """The one of each server, which is looked for once if it is called as its server is."""
+        known: dict[str, Counter] = {}
+
+        def of(server: str) -> Counter:
+            if (found := known.get(server)) is None:
+                named = self.labels.server(server)
+                found = counter.labels(named, *labels)
+                if named == server:  # else it may have a place later, or there are too many
+                    known[server] = found
+            return found
+
+        return of
+
     def _of_calls(self) -> Mapping[type[Fact], Callable[[Any], object]]:
         took = self._histogram(
             "call_duration_seconds",
@@ -69,6 +83,7 @@ class Counted:
         resent = self._counter(
             "calls_sent", "Calls handed to their server; again, if it has not run one."
         )
+        asked_of, promoted_of = self._by_server(asked), self._by_server(promoted)
         read = self._counter("results_read", "Results of tasks that clients have fetched.")
         forgotten = self._counter(
             "results_forgotten", "Results of tasks that are kept no longer, read or not."
@@ -86,9 +101,9 @@ class Counted:
             known.observe(fact.duration_ms / 1000)
 
         return {
-            facts.CallBegun: lambda f: asked.labels(self.labels.server(f.server)).inc(f.args_bytes),
+            facts.CallBegun: lambda f: asked_of(f.server).inc(f.args_bytes),
             facts.CallSent: lambda f: resent.inc(),
-            facts.CallPromoted: lambda f: promoted.labels(self.labels.server(f.server)).inc(),
+            facts.CallPromoted: lambda f: promoted_of(f.server).inc(),
             facts.CallSettled: settled,
             facts.ResultRead: lambda f: read.inc(),
             facts.ResultEvicted: lambda f: forgotten.inc(),
@@ -121,12 +136,14 @@ class Counted:
             *("server", "kind"),
         )
 
+        definitions_of = self._by_server(said, "definitions")
+        results_of = self._by_server(said, "results")
+
         def tell(fact: facts.Tallied) -> None:
-            server = self.labels.server(fact.server)
             if fact.definitions:
-                said.labels(server, "definitions").inc(fact.definitions)
+                definitions_of(fact.server).inc(fact.definitions)
             if fact.results:
-                said.labels(server, "results").inc(fact.results)
+                results_of(fact.server).inc(fact.results)
 
         def made(fact: facts.DeliveryMade) -> None:
             self._delivered[fact.delivery] = fact.events
@@ -178,23 +195,26 @@ class Counted:
             *("server", "how"),
         )
 
+        up_of, again_of = self._by_server(up), self._by_server(again)
+
         def connected(fact: facts.ConnectionUp) -> None:
-            server = self.labels.server(fact.server)
-            up.labels(server).inc()
+            up_of(fact.server).inc()
             if fact.is_again:
-                again.labels(server).inc()
+                again_of(fact.server).inc()
 
         def ended(fact: facts.ChildEnded) -> None:
             how = fact.signal or ("error" if fact.code else "exit")
             killed.labels(self.labels.server(fact.server), how).inc()
 
         def by_server(counter: Counter) -> Callable[[Any], None]:
-            return lambda fact: counter.labels(self.labels.server(fact.server)).inc()
+            of = self._by_server(counter)
+            return lambda fact: of(fact.server).inc()
 
+        lost_of = by_server(lost)
         return {
             facts.ConnectionTrying: by_server(tries),
             facts.ConnectionUp: connected,
-            facts.ConnectionLost: lambda f: None if f.is_ours else by_server(lost)(f),
+            facts.ConnectionLost: lambda f: None if f.is_ours else lost_of(f),
             facts.ConnectionDegraded: by_server(degraded),
             facts.SharingSplit: lambda f: split.labels(self.labels.server(f.server), f.why).inc(),
             facts.ChildStarted: by_server(started),
