@@ -72,7 +72,7 @@ from emceepee_trio.front.faces.one_server import passed
 from emceepee_trio.front.handshake.streams import FLOOD, WRITER_PATIENCE, Streams
 from emceepee_trio.front.modern import exchange, workspaces
 from emceepee_trio.front.pipes import stdio
-from emceepee_trio.front.pipes.answering import Spelled
+from emceepee_trio.front.pipes.writing import Spelled
 from emceepee_trio.logs import frequency, writer
 from emceepee_trio.logs.lines import OURS, JsonLines
 from emceepee_trio.model import facts, forms

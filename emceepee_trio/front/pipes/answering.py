@@ -7,13 +7,10 @@ is answered where it is read.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
-import anyio
 import attrs
 import trio
-from anyio.streams.memory import MemoryObjectSendStream
-from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -21,67 +18,14 @@ from mcp_types import (
     ErrorData,
     JSONRPCError,
     JSONRPCMessage,
-    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
-    RequestId,
 )
 
-from ...waits.bell import Bell
 from ...waits.firewall import Firewall, begin
 from ..mcp import Front
 from ..progress import progress_note
-
-GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
-"""Nobody takes messages, or answers, any more."""
-
-
-@attrs.frozen
-class Spelled:
-    """An answer as it goes out."""
-
-    request_id: RequestId
-    line: str
-
-
-Out: TypeAlias = MemoryObjectSendStream[SessionMessage | Spelled]
-
-
-@attrs.define(eq=False)
-class Owed:
-    """Requests that were read and whose answers are not written."""
-
-    _ids: set[str | int] = attrs.field(factory=set, init=False)
-    _none: Bell = attrs.field(factory=Bell, init=False)
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def has(self, request_id: RequestId) -> bool:
-        return coerce_request_id(request_id) in self._ids
-
-    def read(self, message: JSONRPCMessage) -> None:
-        if isinstance(message, JSONRPCRequest):
-            self._ids.add(coerce_request_id(message.id))
-        elif isinstance(message, JSONRPCNotification) and (
-            message.method == "notifications/cancelled"
-        ):
-            # It will not be answered.
-            self.forget((message.params or {}).get("requestId"))
-
-    def wrote(self, message: JSONRPCMessage) -> None:
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self.forget(message.id)
-
-    def forget(self, request_id: Any) -> None:
-        if isinstance(request_id, str | int):
-            self._ids.discard(coerce_request_id(request_id))
-            if not self._ids:
-                self._none.ring()
-
-    async def wait_none(self) -> None:
-        while self._ids:
-            await self._none.wait()
+from .writing import GONE, Out, Spelled, Writing, line, line_of
 
 
 @attrs.define(eq=False)
@@ -90,6 +34,7 @@ class Answering:
 
     _front: Front
     _out: Out
+    _writing: Writing
     _nursery: trio.Nursery
     """Of the calls."""
     _under_way: set[trio.CancelScope] = attrs.field(factory=set, init=False)
@@ -101,7 +46,7 @@ class Answering:
         if not self._front.version:
             return None
         said = self._front.at_once(message, self._front.version)
-        return None if said is None else Spelled(message.id, said)
+        return None if said is None else line(said)
 
     def takes(self, message: JSONRPCMessage) -> bool:
         """Whether it is a call that is answered here."""
@@ -137,12 +82,15 @@ class Answering:
             said = JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
         # Outside of its scope: to whoever cancels it now the answer is on its way, and what has
         # happened is told by it.
-        await self._send(SessionMessage(said))
+        spelled = await line_of(said)
+        assert spelled is not None
+        if not self._writing.write_now(spelled):
+            await self._send(spelled)
 
     async def _report(self, *progress: Any) -> None:
         await self._send(SessionMessage(progress_note(*progress)))
 
-    async def _send(self, item: SessionMessage) -> None:
+    async def _send(self, item: SessionMessage | Spelled) -> None:
         try:
             await self._out.send(item)
         except GONE:

@@ -37,7 +37,8 @@ from ...waits.firewall import Firewall
 from ...waits.slices import in_slices
 from ...web.wire import id_of_one
 from ..mcp import Front
-from .answering import GONE, Answering, Out, Owed
+from .answering import Answering
+from .writing import GONE, Out, Owed
 
 CHUNK = 65536
 EDGE = 512

@@ -10,20 +10,18 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import anyio
 import attrs
 import trio
-from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import SessionMessage
 from mcp_types import (
-    JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
-    JSONRPCResponse,
     RequestId,
 )
 
@@ -37,15 +35,15 @@ from ...telemetry.export import open_telemetry
 from ...views import DEFAULT
 from ...waits.firewall import Firewall, begin
 from ...waits.watchdog import slow_steps
-from ...web.wire import answer, dump, spelled
 from ..asking.backchannel import Backchannel
 from ..by_the_sdk import mcp_server
 from ..faces.face import Face
 from ..faces.one_server.face import OneServer
 from ..faces.views import FACES
 from ..mcp import Front
-from .answering import GONE, Answering, Out, Owed, Spelled
+from .answering import Answering
 from .reading import Reading
+from .writing import GONE, Out, Owed, Spelled, Writing
 
 SESSION = "default"
 PIPE = "pipe"
@@ -171,7 +169,10 @@ async def _serve(
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage | Spelled](0)
     async with trio.open_nursery() as nursery, outgoing.clone() as beside:
-        nursery.start_soon(_write, from_server, owed, nursery.cancel_scope, pipes)
+        output = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
+        writing = Writing(output, from_server, beside, owed)
+        failed = partial(pipes.failed, "write to standard output")
+        nursery.start_soon(writing.run, nursery.cancel_scope, failed)
         channel = _Channel(outgoing.clone())
         nursery.start_soon(channel.run)
         front = Front(
@@ -184,7 +185,7 @@ async def _serve(
             transport=PIPE,
         )
         async with trio.open_nursery() as calls:
-            answering = Answering(front, beside, calls)
+            answering = Answering(front, beside, writing, calls)
             reading = Reading(front, owed, answering, to_server, beside, measure)
 
             async def read() -> None:
@@ -204,40 +205,3 @@ async def _serve(
             await serve_dual_era_loop(mcp_server(), incoming, outgoing, lifespan_state=front)
             answering.end()
         channel.close()
-
-
-async def _line(message: JSONRPCMessage) -> str | None:
-    """What is written of it; nothing of a notification that cannot be."""
-    if isinstance(message, JSONRPCResponse | JSONRPCError):
-        return (await answer(message))[0]
-    if isinstance(message, JSONRPCRequest):
-        return await spelled(message)
-    with Firewall("notification_crashed"):
-        return dump(message)
-    return None
-
-
-async def _write(
-    from_server: MemoryObjectReceiveStream[SessionMessage | Spelled],
-    owed: Owed,
-    client: trio.CancelScope,
-    pipes: _Pipes,
-) -> None:
-    """Lines to standard output; a client that does not read holds up only this task."""
-    # A duplicate, because closing it also undoes its being non-blocking.
-    output = trio.lowlevel.FdStream(os.dup(sys.stdout.fileno()))
-    async with from_server, output:
-        async for item in from_server:
-            line = item.line if isinstance(item, Spelled) else await _line(item.message)
-            if line is None:
-                continue
-            try:
-                await output.send_all(line.encode() + b"\n")
-            except trio.BrokenResourceError as error:
-                cause = error.__cause__
-                if isinstance(cause, OSError) and not isinstance(cause, BrokenPipeError):
-                    pipes.failed("write to standard output", cause)
-                client.cancel("nobody reads our output")
-                return
-            if isinstance(item, SessionMessage):
-                owed.wrote(item.message)

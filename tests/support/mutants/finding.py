@@ -59,7 +59,7 @@ FINDING = (
     mutant(
         "what has happened has as much room as if the answer said nothing else",
         "tools/common/response.py",
-        "room = max(LEAST_BESIDE, MAX_DELIVERY_BYTES - _size(reply.result))\n",
+        "room = max(LEAST_BESIDE, MAX_DELIVERY_BYTES - size)\n",
         "room = MAX_DELIVERY_BYTES\n",
         _BESIDE,
     ),

@@ -43,8 +43,8 @@ WATCHING = (
     mutant(
         "what we have ended ourselves is a loss",
         "web/metrics/counted.py",
-        "None if f.is_ours else by_server(lost)(f)",
-        "by_server(lost)(f)",
+        "None if f.is_ours else lost_of(f)",
+        "lost_of(f)",
         "web/metrics/test_counted.py::test_only_what_was_lost_by_itself_is_a_loss",
     ),
     mutant(
