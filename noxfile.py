@@ -15,6 +15,8 @@ nox.needs_version = ">=2026.10"
 # A Python that is not here is said and skipped, also where CI is set.
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
+# Thousands of programs are started: where nothing compiled is kept, each compiles what it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Nine environments are made: where there is a uv, in a fraction of the time.
 nox.options.default_venv_backend = "uv|virtualenv"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import itertools
 import os
 import signal
 import tempfile
@@ -83,12 +84,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders, of which pytest would look at all that there are to find a name for another."""
+    folder = tmp_path_factory.mktemp("states")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def nothing_is_known_before(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def nothing_is_known_before(states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No daemon finds what that of another test has kept."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    state = next(states)
+    state.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     monkeypatch.delenv("STATE_DIRECTORY", raising=False)
 
 
