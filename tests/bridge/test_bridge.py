@@ -19,6 +19,7 @@ import httpx  # noqa: ASYNC127 - the client that shares no code with us
 import pytest
 import trio
 
+import warm
 from emceepee_client import COMMAND, GUARD, MODERN, Answer, Json
 from emceepee_lines import Lines, open_pipes, request, run
 from emceepee_trio.bridge import daemon as far
@@ -381,7 +382,7 @@ async def open_restarts(folder: Path, *options: str) -> AsyncGenerator[Any]:
             await running.pop().wait()
         words = ("serve", "--bind", "127.0.0.1:0", "--state-dir", str(folder), *options)
         child = await trio.lowlevel.open_process(
-            [*COMMAND, *words],
+            [*warm.command("emceepee_trio"), *words],
             env={**os.environ, "XDG_CONFIG_HOME": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

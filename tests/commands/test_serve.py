@@ -87,7 +87,7 @@ def emceepee(folder: Path, *words: str, **more: str) -> subprocess.CompletedProc
 def serving(
     folder: Path,
     *options: str,
-    command: Sequence[str] = (*COMMAND, "serve"),
+    command: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
     **more: str,
 ) -> Iterator[Serving]:
@@ -98,7 +98,7 @@ def serving(
         out = folder / "out"
         with out.open("w") as stdout, (folder / "log").open("w") as stderr:
             process = subprocess.Popen(
-                [*command, *options],
+                [*(command or (*warm.command("emceepee_trio"), "serve")), *options],
                 env=environment(folder, NOTIFY_SOCKET=f"{short}/notify", **more),
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
+import warm
 from emceepee_client import COMMAND, GUARD, write_config
 from emceepee_lines import Lines
 from emceepee_trio.commands.common.remote import RemoteDaemon, RemoteSession
@@ -29,7 +30,9 @@ FLOOD = 3000
 async def stdio(folder: Path, stderr: int, *before: str) -> AsyncGenerator[Lines]:
     """``emceepee stdio``, with a server that can send a flood."""
     config = write_config(folder, {"raw": raw()}, limits={"events": 10})
-    command = [*before, *COMMAND, "stdio", "--config", str(config), "--log-level", "debug"]
+    # A fork could not be given what is closed.
+    it = (*before, *COMMAND) if before else warm.command("emceepee_trio")
+    command = [*it, "stdio", "--config", str(config), "--log-level", "debug"]
     pipe = subprocess.PIPE
     with trio.fail_after(GUARD):
         child = await trio.lowlevel.open_process(command, stdin=pipe, stdout=pipe, stderr=stderr)
@@ -90,7 +93,7 @@ def serve(folder: Path, pipe: Pipe) -> Iterator[tuple[subprocess.Popen[bytes], s
     config = write_config(folder, {"raw": raw()}, limits={"events": 10})
     words = ["--bind", "127.0.0.1:0", "--state-dir", str(folder), "--config", str(config)]
     process = subprocess.Popen(
-        [*COMMAND, "serve", *words, "--log-level", "debug"],
+        [*warm.command("emceepee_trio"), "serve", *words, "--log-level", "debug"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=pipe.writes,
@@ -122,7 +125,7 @@ def test_call_prints_its_result_and_ends(tmp_path: Path, tool: str) -> None:
     words = ["call", "raw", tool, "{}", "--config", str(config), "--log-level", "debug"]
     with full_pipe() as pipe:
         done = subprocess.run(
-            [*COMMAND, *words],
+            [*warm.command("emceepee_trio"), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=pipe.writes,
