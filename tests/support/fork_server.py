@@ -212,12 +212,17 @@ def _become(wanted: Wanted) -> int:
     args = "-I", "-S", __file__, name, "emceepee_trio.demo_backend"
     # That of --demo starts like those of a test's own configuration.
     vars(configuration)["demo_server"] = lambda: import_module("attrs").evolve(demo, args=args)
+    imported = {*sys.modules}
     try:
         code: int | None = getattr(sys.modules[module], PROGRAMS[module])()
     except SystemExit as ended:
         if not isinstance(ended.code, int):
             raise
         return ended.code
+    finally:
+        if (file := environment.get("TESTS_IMPORTED")) is not None:
+            with open(file, "w") as late:  # noqa: PTH123 - without pathlib, see above
+                late.write("\n".join({*sys.modules} - imported))
     return code or 0
 
 
