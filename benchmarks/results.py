@@ -158,7 +158,7 @@ def daemon(folder: Path, size: int, server: Json | None = None) -> Iterator[tupl
     config, ready = folder / "config.json", folder / "port"
     settings = {
         "mcpServers": {"long": PROGRAM if server is None else server},
-        "limits": {"message": 2 * size + 10 * MB, "values": 100_000_000},
+        "limits": {"message": 2 * size + 10 * MB, "values": 100_000_000, "answer_ms": 600_000},
         "results": {"bytes": 4 * size + 10 * MB},
         "http": {"tokens": TOKENS},
         "policy": {"spawn": "allow"},
