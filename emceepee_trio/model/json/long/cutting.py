@@ -8,7 +8,8 @@ the rest. Nothing is parsed for that: it is found by its name, and its end by it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -38,7 +39,7 @@ class LongPlace:
     """Of a string, those of its inside."""
     is_name: bool = False
     """A string that is the name of a member."""
-    parts: Sequence[JsonPart] = ()
+    parts: Parts | None = None
     """Of a value."""
     around: int = 0
     """Brackets that are open around it, with which those of its parts begin."""
@@ -58,9 +59,35 @@ class JsonPart:
     long: Sequence[LongPlace] = ()
 
 
-def cut_up(
-    text: bytes | bytearray, measure: Measure, *, leaves_values: bool
-) -> Steps[list[JsonPart]]:
+@attrs.define(eq=False)
+class Parts:
+    """All parts of a text, or of a value, one after the other; there may be very many."""
+
+    _first: int = 0
+    _before: bytes = b""
+    _ends: array[int] = attrs.field(factory=lambda: array("Q"), init=False)
+    _open: list[bytes | None] = attrs.field(factory=list, init=False)
+    """At each end; they are few, and each is there once."""
+    _known: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
+    _long: dict[int, Sequence[LongPlace]] = attrs.field(factory=dict, init=False)
+
+    def add(self, end: int, after: bytes | None, long: Sequence[LongPlace]) -> None:
+        if long:
+            self._long[len(self._ends)] = long
+        self._ends.append(end)
+        self._open.append(after if after is None else self._known.setdefault(after, after))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __iter__(self) -> Iterator[JsonPart]:
+        first, before = self._first, self._before
+        for n, (end, after) in enumerate(zip(self._ends, self._open, strict=True)):
+            yield JsonPart(first, end, before, after, self._long.get(n, ()))
+            first, before = end, after or b""
+
+
+def cut_up(text: bytes | bytearray, measure: Measure, *, leaves_values: bool) -> Steps[Parts]:
     """The parts of a *text*.
 
     Raises:
@@ -83,10 +110,10 @@ class _Begun:
     first: int
     level: int
     """With its own, how many brackets are open."""
-    parts: int
-    """That there were before it."""
-    long: int
-    """Places of the next that were before it."""
+    parts: Parts
+    """Those before it."""
+    long: Sequence[LongPlace]
+    """Before it in the next part."""
 
 
 @attrs.define(eq=False)
@@ -97,11 +124,10 @@ class _Cutter:
     gauge: Gauge = attrs.field(factory=Gauge, init=False)
     at: int = attrs.field(default=0, init=False)
     """So far it has been gone through."""
-    _parts: list[JsonPart] = attrs.field(factory=list, init=False)
-    _first: int = attrs.field(default=0, init=False)
-    """Where the next part begins."""
-    _before: bytes = attrs.field(default=b"", init=False)
+    _parts: Parts = attrs.field(factory=Parts, init=False)
+    """Of what may be long, if it has begun."""
     _long: Sequence[LongPlace] = attrs.field(default=(), init=False)
+    """In the next part."""
     _begun: _Begun | None = attrs.field(default=None, init=False)
 
     def go_on(self) -> None:
@@ -128,8 +154,8 @@ class _Cutter:
             end, is_there = member.end(), _AROUND.fullmatch(gauge.open) and not gauge.in_string
             self._note(end, gauge.feed(self.text[self.at : end]))
             if is_there:
-                level, n = len(gauge.open), len(self._long)
-                self._begun = _Begun(end - 1, level, len(self._parts), n)
+                self._begun = _Begun(end - 1, len(gauge.open), self._parts, self._long)
+                self._parts, self._long = Parts(end - 1, bytes(gauge.open[:-1])), ()
         self.at = end
 
     def _member(self, end: int) -> re.Match[bytes] | None:
@@ -146,26 +172,26 @@ class _Cutter:
             self._end_part(self.at + cut.position, cut.open)
 
     def _end_part(self, last: int, after: bytes | None) -> None:
-        if after == self._before:
-            after = self._before  # there are very many parts, and few such texts
-        self._parts.append(JsonPart(self._first, last, self._before, after, self._long))
-        self._first, self._before, self._long = last, after or b"", ()
+        self._parts.add(last, after, self._long)
+        self._long = ()
 
-    def _end_value(self, begun: _Begun, last: int) -> None:
-        self._begun = None
-        if last - begun.first <= LONG:
-            return
-        self._end_part(last, None)
-        parts = self._parts[begun.parts :]
-        del self._parts[begun.parts :]
-        both, around = parts[0], bytes(self.gauge.open)
-        own = both.long[begun.long :]
-        parts[0] = attrs.evolve(both, first=begun.first, before=around, long=own)
-        place = LongPlace(begun.first, last, parts=parts, around=len(around))
-        self._first, self._before = both.first, both.before
-        self._long = (*both.long[: begun.long], place)
+    def _end_value(self, begun: _Begun, last: int | None) -> None:
+        """It ends there; None: the text ends before it does."""
+        if last is not None and last - begun.first > LONG:
+            self._end_part(last, None)
+            place = LongPlace(begun.first, last, parts=self._parts, around=begun.level - 1)
+            self._long = (*begun.long, place)
+        else:  # it is parsed with all else
+            before = begun.long
+            for part in self._parts:
+                begun.parts.add(part.last, part.after, (*before, *part.long))
+                before = ()
+            self._long = (*before, *self._long)
+        self._parts, self._begun = begun.parts, None
 
-    def end(self) -> list[JsonPart]:
+    def end(self) -> Parts:
+        if self._begun is not None:
+            self._end_value(self._begun, None)
         self._end_part(len(self.text), None)
         return self._parts
 

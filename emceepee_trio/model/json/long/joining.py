@@ -56,7 +56,9 @@ def parsed(
         yield
         name = f"{_LONG}{len(stand_ins)}"
         stand_ins[name] = yield from long(place)
-        said += text[first : place.first] + (f'"{name}"' if place.parts else name).encode()
+        said += (
+            text[first : place.first] + (f'"{name}"' if place.parts is not None else name).encode()
+        )
         first = place.last
     if stand_ins:
         yield

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from ..intake import SLICE, Steps, finished
-from .cutting import LongPlace
+from .cutting import LongPlace, Parts
 from .joining import Loads, joined, parsed, string
 from .text import LongText
 
@@ -32,7 +32,7 @@ class LongValue:
     def found(cls, message: bytes | bytearray, place: LongPlace, loads: Loads) -> Steps[LongValue]:
         """Raises `ValueError`: it is not JSON, or not UTF-8."""
         value = cls(message, place, loads)
-        for part in place.parts:
+        for part in value._parts:
             yield from parsed(part, message, loads, value._look, place.around)
             yield
         return value
@@ -43,8 +43,8 @@ class LongValue:
 
     def said(self) -> Steps[Any]:
         """All of it."""
-        place = self._place
-        return (yield from joined(place.parts, self._message, self._loads, self._say, place.around))
+        around = self._place.around
+        return (yield from joined(self._parts, self._message, self._loads, self._say, around))
 
     def parts(self) -> Iterator[tuple[bytes, Any, bytes | None]]:
         """What is open before each, what it says within that, and what is open after it.
@@ -52,10 +52,15 @@ class LongValue:
         Long texts in it stay where they are.
         """
         around = self._place.around
-        for part in self._place.parts:
+        for part in self._parts:
             value = finished(parsed(part, self._message, self._loads, self._leave, around))
             after = part.after[around:] if part.after is not None else None
             yield part.before[around:], value, after
+
+    @property
+    def _parts(self) -> Parts:
+        assert self._place.parts is not None
+        return self._place.parts
 
     def _look(self, place: LongPlace) -> Steps[Any]:
         if place.is_name:
