@@ -134,7 +134,7 @@ class _Cutter:
         """One slice, or up to where a value begins or ends that may be long."""
         begun, gauge = self._begun, self.gauge
         # What is made of a slice of short values takes many times its bytes.
-        end = min(self.at + (SLICE if begun is None else SLICE // 2 + 1), len(self.text))
+        end = min(self.at + (SLICE if begun is None else SLICE // 4 + 1), len(self.text))
         if begun is not None:
             before = gauge.fork()
             cut = gauge.feed(self.text[self.at : end])
