@@ -53,9 +53,15 @@ def test_an_abstract_socket_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sock.recv(100) == b"READY=1"
 
 
-def test_without_a_service_manager_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_service_manager_nobody_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    opened: list[object] = []
+    monkeypatch.setattr(socket, "socket", lambda *how: opened.append(how))
     systemd.ready()
+    assert not opened
+    assert not caplog.messages
 
 
 def test_a_service_manager_that_has_gone_is_no_reason_to_end(

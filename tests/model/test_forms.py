@@ -190,17 +190,17 @@ ALMOST = "a" * 60 + "!"
 
 
 def test_a_pattern_that_would_take_for_ever_counts_as_fitting() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert mismatches({"properties": {"a": {"pattern": SLOW}}}, {"a": ALMOST}) == []
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
 
 
 def test_many_slow_patterns_are_not_all_tried() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     names = [f"a{n}" for n in range(20 * PATTERNS)]
     schema = {"properties": {name: {"pattern": SLOW} for name in names}}
     assert mismatches(schema, dict.fromkeys(names, ALMOST)) == []
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
 
 
 # The same with the library: right, and quadratic where somebody wants it so.

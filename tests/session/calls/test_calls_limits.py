@@ -46,7 +46,10 @@ async def test_tasks_are_not_in_flight(autojump_clock: MockClock) -> None:
     async with open_calls(calls=1) as world:
         for _ in range(3):
             await world.promoted(Peer())
-        world.begin(Peer())
+        another = Peer()
+        world.begin(another)
+        await wait_all_tasks_blocked()
+        assert another.call is not None
 
 
 async def test_at_the_limit_of_tasks_a_patience_of_zero_is_refused_unsent(
