@@ -84,6 +84,7 @@ class Answering:
         # happened is told by it.
         spelled = await line_of(said)
         assert spelled is not None
+        del said  # it may be long, and many wait for a client that reads slowly
         if not self._writing.write_now(spelled):
             await self._send(spelled)
 

@@ -212,6 +212,27 @@ FRONT = (
         "front/pipes/test_answering.py",
     ),
     mutant(
+        "an answer on standard output comes into the middle of another",
+        "front/pipes/writing.py",
+        "if not self._items.statistics().tasks_waiting_receive:\n",
+        "if self._file is None:\n",
+        "front/pipes/test_writing.py",
+    ),
+    mutant(
+        "what standard output has no room for is lost",
+        "front/pipes/writing.py",
+        "if wrote == len(said.data):\n",
+        "if wrote:\n",
+        "front/pipes/test_writing.py",
+    ),
+    mutant(
+        "input that is a file is not read",
+        "front/pipes/reading.py",
+        "except PermissionError:\n",
+        "except NotImplementedError:\n",
+        "front/pipes/test_reading.py::test_input_may_be_a_file_which_is_always_ready",
+    ),
+    mutant(
         "the end of input leaves calls without an answer",
         "front/pipes/stdio.py",
         "            answering.end()\n",
