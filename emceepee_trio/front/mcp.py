@@ -41,7 +41,7 @@ from ..tracing import UNTRACED, Answered, TracedRequest
 from ..waits.firewall import Firewall, begin_lasting
 from . import tasks
 from .asking.backchannel import Backchannel, Dialog
-from .asking.interrupted import InputRequired
+from .asking.rounds import InputRequired
 from .faces.face import Face, Incoming
 from .faces.one_server.passed import PassedOn
 from .log_messages import LogMessages, heard_meanwhile

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from asgi_client import META, Client, Json
 from asgi_world import open_world
 from emceepee_trio.config import Config, Server
-from emceepee_trio.front.asking.interrupted import LINGERS
+from emceepee_trio.front.asking.rounds import LINGERS
 from emceepee_trio.front.tasks import EXTENSION
 from memory_peers import Peer, Peers
 from rounds import FORM, Wanted, accepted

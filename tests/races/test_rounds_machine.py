@@ -18,7 +18,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from asgi_client import Exchange
 from emceepee_trio.config import Server
 from emceepee_trio.errors import NotFound
-from emceepee_trio.front.asking.interrupted import LINGERS
+from emceepee_trio.front.asking.rounds import LINGERS
 from emceepee_trio.model.states import QuestionState
 from emceepee_trio.session.questions.question import Question
 from rounds import FORM, INVALID_PARAMS, Wanted, accepted

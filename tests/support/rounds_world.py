@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from asgi_world import open_world
 from connected import server
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front.asking.interrupted import TOGETHER
+from emceepee_trio.front.asking.puts import TOGETHER
 from memory_peers import Peer, Peers
 from parts import hop
 from rounds import Wanted

@@ -2,5 +2,6 @@
 
 `backchannel` requests of ours to a client of the handshake era, and the answers to them · `roots`
 what it says of its folders · `interrupted` requests of the modern era that are answered with a
-question, and their retries.
+question, and how their retries find them; `rounds` one of those, and its `puts`, what its client is
+asked.
 """

@@ -21,7 +21,8 @@ from ...tools.results.shown import answered, shown_error
 from ...waits.firewall import Firewall
 from ...web.wire import dump
 from .. import tasks
-from ..asking.interrupted import InputRequired, continued
+from ..asking.interrupted import continued
+from ..asking.rounds import InputRequired
 from ..lists import TTL_MS, enveloped
 from ..progress import Progress
 from .face import Incoming, Result

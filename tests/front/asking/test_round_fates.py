@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from asgi_world import open_world
 from emceepee_trio.config import Config, Server
-from emceepee_trio.front.asking.interrupted import TOGETHER
+from emceepee_trio.front.asking.puts import TOGETHER
 from memory_peers import Peer, Peers
 from parts import in_many_orders
 from rounds import FORM, Wanted, accepted
