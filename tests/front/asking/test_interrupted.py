@@ -20,7 +20,7 @@ from asgi_world import World, open_world
 from emceepee_client import Answer, open_emceepee
 from emceepee_trio.backend.connections.client import modern_meta
 from emceepee_trio.config import Config, Limits, Server
-from emceepee_trio.front.asking import interrupted
+from emceepee_trio.front.asking import rounds
 from fake_backends import Journal, raw, until
 
 ASKS: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
@@ -213,7 +213,7 @@ async def test_a_retry_that_has_lost_its_stream_may_be_sent_again(tmp_path: Path
 async def test_a_retry_that_is_not_sent_again_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interrupted, "LINGERS", 0.1)
+    monkeypatch.setattr(rounds, "LINGERS", 0.1)
     async with scene(tmp_path) as it:
         asked = await it.asked("question_then_wait", args={"file": str(tmp_path / "never")})
         (key,) = asked["inputRequests"]
@@ -228,7 +228,7 @@ async def test_a_retry_that_is_not_sent_again_is_cancelled(
 async def test_what_comes_while_nobody_waits_is_kept_as_a_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interrupted, "LINGERS", 0.1)
+    monkeypatch.setattr(rounds, "LINGERS", 0.1)
     async with scene(tmp_path) as it:
         asked = await it.asked("string_id_question")
         (key,) = asked["inputRequests"]
