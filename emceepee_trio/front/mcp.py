@@ -244,6 +244,7 @@ class Front:
         self._logs.set_level(level)
 
     async def _answered(self, asked: Incoming) -> dict[str, Any] | None:
+        """The face's answer, whose client hears meanwhile what it wants, and may be asked."""
         self.session.presence.used |= asked.method == "tools/call"
         work = partial(self.face.answer, self, asked)
         back = self.backchannel

@@ -53,7 +53,7 @@ class InputRequired(Exception):
 
 @attrs.define(eq=False)
 class Interrupted(Generic[T]):
-    """What one request wants, over as many exchanges as that takes. Also the one who is asked."""
+    """Such a request. To the relay it is an :class:`.Asker`: its client is asked."""
 
     owner: Interruptions
     of: tuple[str, dict[str, Any]]
@@ -88,6 +88,7 @@ class Interrupted(Generic[T]):
         self.puts = Puts(self._news)
 
     async def run(self, work: Callable[[Request], Awaitable[T]]) -> None:
+        """Do the *work*, and keep what it has come to until its client has that."""
         relay = self.owner.session.relay
         self.request.patience = self._patience
         try:
@@ -192,6 +193,13 @@ class Interrupted(Generic[T]):
     async def attend(
         self, request: Request, capabilities: Mapping[str, Any], *, may_resend: bool
     ) -> T:
+        """What the work comes to, for the exchange of that *request*.
+
+        Raises:
+            InputRequired: its client is asked first.
+            MCPError: the work has failed so.
+            ToolError: so does this.
+        """
         self._begin_to_wait(request, capabilities)
         try:
             while not self._outcome.is_settled:
