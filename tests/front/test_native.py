@@ -96,6 +96,14 @@ async def test_a_long_result_is_kept_and_its_link_is_read(era: Era) -> None:
         assert part["content"][0]["text"] == "a line\n"
 
 
+async def test_a_long_result_is_shown_whole_where_that_is_said() -> None:
+    text, rows = "a line\n" * 10_000, [{"id": n, "name": "x" * 40} for n in range(6000)]
+    async with natively("modern", {"raw": raw()}, results={"inline_bytes": 0}) as native:
+        assert (await native.call("raw__echo", text=text))["content"][0]["text"] == text
+        said = await native.call("raw__structured", value={"rows": rows})
+        assert said["structuredContent"] == {"rows": rows}
+
+
 async def test_a_slow_call_becomes_a_task(era: Era, tmp_path: Path) -> None:
     limits = {"execute_timeout_ms": 50}
     async with natively(era, {"raw": raw()}, limits=limits) as native:

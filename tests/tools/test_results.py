@@ -33,6 +33,8 @@ WAYS = {
     "error": {"content": [text("it failed because\\n" + LINES)], "isError": True},
     "rows": {"content": [text(json.dumps(ROWS))]},
     "beside": {"content": [text("short")], "_meta": {"vendor/long": LINES}},
+    "all": {"content": [text("z" * 2_000_000)], "structuredContent": {"rows": ROWS * 5},
+            "_meta": {"vendor/long": LINES}},
     "both": {"content": [text(json.dumps(ROWS))], "structuredContent": {"rows": ROWS}},
     "small": {"content": [text(LINES)], "structuredContent": {"count": 5000}},
     "structured": {"content": [], "structuredContent": {"rows": ROWS}},
@@ -341,6 +343,14 @@ async def test_of_many_values_the_same_is_kept_as_of_few(connect: Open) -> None:
         assert await read(path="/rows/6019/name") == "row 1203"
         assert (await read(path="/text")).startswith(LINES[:1000])
         assert '"name":"row 1203"' in await read(grep='"name":"row 1203"')
+
+
+async def test_what_is_long_and_stays_beside_a_preview_is_whole(connect: Open) -> None:
+    async with connect({"a": SERVER}, results={"inline_bytes": 1_000_000}) as emceepee:
+        answer = await emceepee.execute("a", "all")
+        assert preview(answer)["shape"] == "text of 1 line"
+        assert len(answer.result["structuredContent"]["rows"]) == 6020
+        assert answer.result["_meta"] == {"vendor/long": LINES}
 
 
 async def test_a_file_has_it_as_long_as_the_session_lives(connect: Open, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class Preview:
 
     async def of(self, result: Result, blocks: list[Any]) -> Result:
         """The same result, with previews for what is long in it."""
-        shorter = dict(result)
+        shorter = result.copy()  # of the same kind: what stays may have long texts in it
         room = self.most - min(MENTION, self.most // 2)
         structured = result.get("structuredContent")
         about_structured: list[dict[str, Any]] = []

@@ -61,7 +61,8 @@ async def whole(result: Result) -> Result:
 async def native_result(server: str, result: Result) -> Result:
     """The same with URIs that say whose they are."""
     async with Turns() as turns:
-        return await turns.through(in_result(result, partial(native_uri, server)))
+        # Of the same kind: there may be long texts in it.
+        return type(result)(await turns.through(in_result(result, partial(native_uri, server))))
 
 
 async def shown_json(request: Request, server: str, value: Result) -> Result | None:

@@ -100,6 +100,21 @@ RESULTS = (
         "front/test_tasks.py::test_what_such_a_task_says_at_length_is_read_where_somebody_needs_it",
     ),
     mutant(
+        "what stays beside a preview stays a long text that nobody can read",
+        "tools/results/preview.py",
+        "        shorter = result.copy()",
+        "        shorter = dict(result)",
+        "tools/test_results.py::test_what_is_long_and_stays_beside_a_preview_is_whole",
+    ),
+    mutant(
+        "in a native answer long texts stay that nobody can read",
+        "tools/results/shown.py",
+        "        return type(result)(await turns.through(in_result(result, "
+        "partial(native_uri, server))))\n",
+        "        return await turns.through(in_result(result, partial(native_uri, server)))\n",
+        "front/test_native.py::test_a_long_result_is_shown_whole_where_that_is_said",
+    ),
+    mutant(
         "what is left of a question is put to nobody who can read it",
         "backend/connections/messages.py",
         "        return (yield from unfolded(value))\n",
