@@ -75,6 +75,13 @@ FRONT = (
         "front/handshake/test_clients.py::test_an_id_of_another_session_is_refused",
     ),
     mutant(
+        "a message is missed that comes between a reader's look and its wait",
+        "front/handshake/stream.py",
+        "            await self.stream.news.wait()",
+        "            await trio.lowlevel.checkpoint()\n            await self.stream.news.wait()",
+        "front/handshake/test_stream_fates.py",
+    ),
+    mutant(
         "a stream that is taken over has two readers",
         "front/handshake/stream.py",
         "        self._generation += 1\n        self._live = True\n",
