@@ -2,9 +2,9 @@
 
 `emceepee serve` runs under valgrind's callgrind, and counts what it does between two looks, in
 thousands a call. Servers are programs of their own and not counted. What is asked: tool calls from
-HTTP to the `echo` of a stdio server and back, in the handshake era and in the modern one, pings,
-and lists of our tools; then the same on pipes, of `emceepee stdio`. Where there is no valgrind
-there is nothing to measure, which is said.
+HTTP to the `echo` of a stdio server and back, in the handshake era and in the modern one, and to
+that of a server over HTTP; pings, and lists of our tools; then the same on pipes, of `emceepee
+stdio`. Where there is no valgrind there is nothing to measure, which is said.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ main()
 """
 """Under callgrind all takes fifty times as long. What is an answer at once without it is not to
 become a stream with it, so the patience for that is fifty times as long, too."""
+REMOTE = Path(__file__).parent / "beside/on_sdk.py"
+"""The server behind a URL."""
 MODERN = "2026-07-28"
 STAMP = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -133,12 +135,18 @@ def main() -> None:
     os.environ["PYTHONHASHSEED"] = "0"
     echo = {"server": "raw", "tool": "echo", "args": {"text": "hello"}}
     call = {"name": "execute_tool", "arguments": echo}
+    call_remote = {"name": "execute_tool", "arguments": {**echo, "server": "remote"}}
+    remote = free_port()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ["XDG_STATE_HOME"] = str(folder)
         config = folder / "config.json"
-        entry = {"command": BACKEND[0], "args": BACKEND[1:]}
-        config.write_text(json.dumps({"mcpServers": {"raw": entry}}))
+        stack.enter_context(server([sys.executable, str(REMOTE), str(remote)], remote))
+        entries = {
+            "raw": {"command": BACKEND[0], "args": BACKEND[1:]},
+            "remote": {"url": f"http://127.0.0.1:{remote}/mcp"},
+        }
+        config.write_text(json.dumps({"mcpServers": entries}))
         print("thousands of instructions a call", flush=True)
 
         output, port = folder / "callgrind", free_port()
@@ -150,6 +158,7 @@ def main() -> None:
         over_http = {
             "execute_tool, handshake": partial(handshake.ask, "tools/call", **call),
             "execute_tool, modern": partial(modern.ask, "tools/call", **call),
+            "execute_tool over HTTP": partial(handshake.ask, "tools/call", **call_remote),
             "ping": partial(handshake.ask, "ping"),
             "tools/list": partial(handshake.ask, "tools/list"),
             "tools/list, modern": partial(modern.ask, "tools/list"),

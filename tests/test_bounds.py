@@ -12,6 +12,8 @@ import logging
 import math
 import os
 import re
+import socket
+import ssl
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, nullcontext
@@ -45,6 +47,7 @@ from emceepee_trio.backend.children.process import TEXT_LINE, open_process
 from emceepee_trio.backend.connections import client
 from emceepee_trio.backend.connections.client import Negotiated
 from emceepee_trio.backend.connections.connect import UNREAD
+from emceepee_trio.backend.http import channels, courier, responses
 from emceepee_trio.backend.http.cookies import FewCookies
 from emceepee_trio.backend.http.event_stream import LONGEST_ID, EventStream
 from emceepee_trio.backend.shared import ERAS, Shared
@@ -64,7 +67,7 @@ from emceepee_trio.config import (
     bounds,
     load,
 )
-from emceepee_trio.errors import ExecutionFailed, LimitReached, NotFound
+from emceepee_trio.errors import ConnectFailed, ExecutionFailed, LimitReached, NotFound
 from emceepee_trio.front import log_messages
 from emceepee_trio.front.asking import interrupted
 from emceepee_trio.front.faces.face import Incoming
@@ -111,11 +114,13 @@ from emceepee_trio.web.page.timeline import sessions as listed_sessions
 from fake_backends import raw
 from finding import index_of, ranked
 from full_pipe import full_pipe
+from http_server import HttpServer, Reply, Request, open_http_server
 from memory_peers import scripted
 from page_world import HTML, JSON, open_page
 from parts import mock_clock
 from play import Play
 from raw_http import serving
+from recording import running
 from sharers import open_sharers, shared
 
 PACKAGE = Path(emceepee_trio.__file__).parent
@@ -988,7 +993,41 @@ async def event_id(here: Here) -> None:
         (event,) = EventStream(10_000).feed(b"id: " + b"x" * size + b"\ndata: x\n\n")
         assert event is not None
         assert event.data == b"x"
-        assert bool(event.head) is is_kept
+        assert bool(event.id) is is_kept
+
+
+@tries("backend.http.responses.LONGEST")
+async def head_of_a_response(here: Here) -> None:
+    reader = responses.ResponseReader()
+    with pytest.raises(responses.BadResponse, match="longer than"):
+        reader.feed(b"HTTP/1.1 200 OK\r\nx: " + b"y" * responses.LONGEST)
+
+
+@tries("backend.http.channels.KEPT")
+async def kept_connections(here: Here) -> None:
+    ours = channels.Channels(ssl.create_default_context(), restricted=False)
+    origin, ends = ("http", "h", 80), [socket.socketpair() for _ in range(channels.KEPT + 1)]
+    streams = [trio.SocketStream(trio.socket.from_stdlib_socket(mine)) for mine, _ in ends]
+    for stream in streams:
+        ours.take_back(channels.TcpChannel(ours, origin, stream.socket, stream))
+    assert [stream.socket.fileno() >= 0 for stream in streams] == [True] * channels.KEPT + [False]
+    ours.close()
+    assert [stream.socket.fileno() for stream in streams] == [-1] * len(streams)
+    for _, theirs in ends:
+        theirs.close()
+
+
+@tries("backend.http.courier.MOST_REDIRECTS")
+async def redirects(here: Here) -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        await reply.whole(307, location="/mcp")
+        return True
+
+    async with open_http_server(HttpServer(spoil=spoil)) as server:
+        async with running({"url": server.url, "era": "handshake"}) as it:
+            with pytest.raises(ConnectFailed, match="not followed"):
+                await it.backend.connection()
+        assert len(server.requests) == courier.MOST_REDIRECTS + 1
 
 
 @tries("backend.connections.client.ASKED", "backend.connections.client.ROUNDS")

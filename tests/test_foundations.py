@@ -23,7 +23,6 @@ import pytest
 import trio
 from mcp import MCPError
 from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
@@ -43,7 +42,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import emceepee_trio
 from emceepee_trio.backend.connections import sdk
-from emceepee_trio.backend.http.network import Forbidden, RestrictedTransport
+from emceepee_trio.backend.http.network import Forbidden, RestrictedTransport, through_proxy
 from emceepee_trio.front.sdk import raw_notify
 from emceepee_trio.serving.asgi import Receive, Scope, Send
 from emceepee_trio.serving.requests import MAX_HEAD
@@ -57,7 +56,7 @@ PACKAGE = Path(emceepee_trio.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
 
-# The SDK's transports.
+# The SDK's transport of old.
 
 sender: ContextVar[str] = ContextVar("sender", default="nobody")
 
@@ -100,19 +99,10 @@ class Watched(httpx2.AsyncClient):
 
 
 @asynccontextmanager
-async def transport(kind: str, server: HttpServer, client: Watched) -> AsyncGenerator[Any]:
-    if kind == "sse":
-        url = server.url.replace("/mcp", "/sse")
-        async with sse_client(url, httpx_client_factory=lambda *_, **__: client) as streams:
-            yield streams
-    else:
-        async with (
-            client,
-            streamable_http_client(
-                server.url, http_client=client, max_sse_event_size=None
-            ) as streams,
-        ):
-            yield streams
+async def transport(server: HttpServer, client: Watched) -> AsyncGenerator[Any]:
+    url = server.url.replace("/mcp", "/sse")
+    async with sse_client(url, httpx_client_factory=lambda *_, **__: client) as streams:
+        yield streams
 
 
 def message(method: str, request_id: int | None = None, **params: Any) -> SessionMessage:
@@ -123,15 +113,14 @@ def message(method: str, request_id: int | None = None, **params: Any) -> Sessio
     )
 
 
-@pytest.mark.parametrize("kind", ["http", "http with streams", "sse"])
-async def test_each_message_is_sent_in_the_context_of_its_sender_and_its_answer_is_read_by_us(
-    kind: str,
-) -> None:
+async def test_each_message_is_sent_in_the_context_of_its_sender_and_its_answer_is_read_by_us() -> (
+    None
+):
     client = Watched()
     with trio.fail_after(GUARD):
         async with (
-            open_http_server(HttpServer(streams="streams" in kind)) as server,
-            transport(kind.split(maxsplit=1)[0], server, client) as (reads, writes),
+            open_http_server(HttpServer()) as server,
+            transport(server, client) as (reads, writes),
         ):
             for number, who in enumerate(("ann", "bob", "cleo")):
                 token = sender.set(who)
@@ -163,7 +152,7 @@ async def test_each_message_is_sent_in_the_context_of_its_sender_and_its_answer_
         ("POST", 400, "/other", False),
     ],
 )
-async def test_the_transports_follow_what_stays_where_it_was(
+async def test_the_transport_follows_what_stays_where_it_was(
     verb: str, status: int, location: str, is_followed: bool
 ) -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -172,27 +161,6 @@ async def test_the_transports_follow_what_stays_where_it_was(
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
         response = await client.request(verb, "http://here.example/mcp")
         assert sdk.is_followed(response) is is_followed
-
-
-async def test_a_stream_that_breaks_off_is_told_in_these_words() -> None:
-    async def cut(request: Request, reply: Reply) -> bool:
-        if request.message.get("id") != 2:
-            return False
-        await reply.events()
-        await reply.end()
-        return True
-
-    with trio.fail_after(GUARD):
-        async with (
-            open_http_server(HttpServer(spoil=cut)) as server,
-            transport("http", server, Watched()) as (reads, writes),
-        ):
-            await writes.send(message("initialize", 1, **HELLO))
-            await reads.receive()
-            await writes.send(message("ping", 2))
-            told = (await reads.receive()).message
-            assert isinstance(told, JSONRPCError)
-            assert told.error.code == CONNECTION_CLOSED
 
 
 async def test_a_stream_that_ends_before_it_names_an_endpoint_is_a_runtime_error() -> None:
@@ -204,7 +172,7 @@ async def test_a_stream_that_ends_before_it_names_an_endpoint_is_a_runtime_error
     with trio.fail_after(GUARD):
         async with open_http_server(HttpServer(spoil=cut)) as server:
             with pytest.RaisesGroup(RuntimeError, flatten_subgroups=True, allow_unwrapped=True):
-                async with transport("sse", server, Watched()):
+                async with transport(server, Watched()):
                     raise AssertionError("it named none")
 
 
@@ -418,6 +386,23 @@ async def test_our_network_is_asked_for_each_connection_and_proxies_for_none(
     assert names.asked == ["tools.example", "tools.example"]
 
 
+async def test_httpx_tells_for_which_urls_the_environment_names_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "direct.example")
+    async with httpx2.AsyncClient() as client:
+        for url in ("https://tools.example/", "http://direct.example/"):
+            assert through_proxy(client, httpx2.URL(url)) is None
+        proxy = through_proxy(client, httpx2.URL("http://tools.example/"))
+        assert isinstance(proxy, httpx2.AsyncHTTPTransport)
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        assert through_proxy(client, httpx2.URL("http://tools.example/")) is None
+
+
 async def test_our_network_is_asked_where_a_redirect_leads() -> None:
     async def elsewhere(request: Request, reply: Reply) -> bool:
         await reply.whole(307, location="http://169.254.169.254/latest")
@@ -517,6 +502,7 @@ async def test_a_drain_ends_connections_with_their_answers() -> None:
 
 MAY = {
     "backend/connections/sdk.py": {"_httpx_utils"},
+    "backend/http/network.py": {"_transport", "_transport_for_url"},
     "front/sdk.py": {"_connection"},
     "demo_backend.py": {"_lowlevel_server"},  # a program of its own
 }

@@ -19,7 +19,8 @@ FIREWALL = "waits/firewall.py"
 OWN = {
     "backend/connections/client.py": {"answer_all": "of one call"},
     "backend/connections/connect.py": {"_open_connection": "of one connection"},
-    "backend/http/transport.py": {"open_http": "of one connection"},
+    "backend/http/old.py": {"open_old": "of one connection"},
+    "backend/http/streamable.py": {"_tell": "of one connection"},
     "backend/connections/listening.py": {"run": "of one chore"},
     "backend/children/process.py": {"_run": "of one child", "open_process": "of one child"},
     "commands/demo.py": {"_tour": "of a command", "_daemon": "of a command"},

@@ -247,7 +247,6 @@ class Client:
         except trio.Cancelled:
             gone = {"requestId": request_id, "reason": "no longer wanted"}
             self.notify("notifications/cancelled", gone)
-            post.abandon()
             self._gave_up(request_id, method)
             raise
         except MCPError as error:

@@ -32,7 +32,9 @@ from ...model.json.intake import Measure
 from ...model.text.brief import brief
 from ..children.process import Process, open_process
 from ..children.spec import child_environment, command_line
-from ..http.transport import HttpTransport, open_http
+from ..http.old import open_old
+from ..http.streamable import open_streamable
+from ..http.transport import HttpTransport
 from ..shared import Era, Shared
 from .callbacks import Callbacks, Over, Params
 from .client import CLIENT_INFO, Client, Negotiated, modern_meta, our_capabilities
@@ -57,6 +59,8 @@ class Transport:
     writes: Any
     process: Process | None = None
     http: HttpTransport | None = None
+    exchanges: bool = False
+    """Who writes a request waits there for what answers it."""
     environment: Collection[str] = ()
     """Names of the variables of a child."""
 
@@ -147,6 +151,7 @@ async def _open_connection(
         witness = Witness(over)
         reads, writes = _Reads(streams.reads, witness), _Writes(streams.writes, over)
         dispatcher = Dispatcher(reads, writes)
+        dispatcher.exchanges = streams.exchanges
 
         def settles(item: SessionMessage) -> bool:
             if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
@@ -157,6 +162,8 @@ async def _open_connection(
 
         if streams.process is not None:
             streams.process.settles = settles
+        if streams.http is not None:
+            streams.http.settles = settles
         async with trio.open_nursery() as nursery:
             await nursery.start(_run_dispatcher, dispatcher, callbacks)
             negotiated = await _negotiate(
@@ -218,9 +225,11 @@ async def _open_streams(
                 yield Transport(process.reads, process.writes, process, environment=environment)
     else:
         auth = shared.auth_for(server, callbacks.host.principal)
+        is_old = server.transport == "sse"
+        open_http = open_old if is_old else open_streamable
         opened = open_http(server, session, measure, restricted=restricted, auth=auth)
         async with opened as (reads, writes, http):
-            yield Transport(reads, writes, http=http)
+            yield Transport(reads, writes, http=http, exchanges=not is_old)
 
 
 @attrs.define(eq=False)

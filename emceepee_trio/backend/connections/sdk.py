@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import trio
 from mcp import MCPError
 from mcp.shared._httpx_utils import next_request_within_origin
 from mcp.shared.dispatcher import CallOptions
@@ -33,21 +34,17 @@ from ...waits.slices import in_slices
 from ...waits.slot import Slot
 
 # Habits, which have no name:
-# - Each message is sent in the context of whoever handed it over (`posts.posting`). Without that a
-#   POST is not known to be the call that it carries: it is neither judged nor abandoned.
-# - Every request goes through `send` of the client that its transport was given (`http._Client`),
-#   with `stream=True` and its event hooks, and what is read is the `stream` of the response, which
-#   a hook may replace (`posts.Body`). Without that no body has a bound.
-# - The old transport raises a RuntimeError if its stream ends before it names an endpoint, and
-#   nothing else does in there (`http._open_sse`).
+# - The old transport sends each message in the context of whoever handed it over (`old._sending`).
+#   Without that a long one would be sent without what is in it.
+# - Every request of it goes through `send` of the client that it was given (`old._Client`), with
+#   `stream=True` and its event hooks, and what is read is the `stream` of the response, which a
+#   hook may replace (`old._Body`). Without that no body has a bound.
+# - It raises a RuntimeError if its stream ends before it names an endpoint, and nothing else does
+#   in there (`old._open_sdk`).
 # - The dispatcher leaves the stream that it reads before it fails the calls for that
 #   (`connect._Reads`). Without that they would fail before their loss is told.
-# - A stream that ended before the answer that it owed is told with the code of a closed connection.
 
-LOGGERS = (
-    *("mcp.client.sse", "mcp.client.streamable_http"),
-    *("httpx2", "httpcore2.connection", "httpcore2.http11"),
-)
+LOGGERS = (*("mcp.client.sse", "httpx2", "httpcore2.connection", "httpcore2.http11"),)
 """What they say of peers, with tracebacks, whole URLs and headers, is told to us as errors, too."""
 
 _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
@@ -74,7 +71,7 @@ def unheard() -> Generator[None]:
 
 
 def is_followed(response: httpx2.Response) -> bool:
-    """Whether the transports follow this redirect, so that the next response is the answer.
+    """Whether the old transport follows this redirect, so that the next response is the answer.
 
     Their rule is their own: it depends on origin, method and userinfo.
     """
@@ -85,6 +82,8 @@ class _Answer(Slot[dict[str, Any] | ErrorData]):
     """What the dispatcher finds in its table for a request of ours."""
 
     on_progress: None = None
+    asking: trio.CancelScope | None = None
+    """In which it is waited for by whoever asks, if that is where it comes."""
 
     @property
     def send(self) -> _Answer:
@@ -92,6 +91,8 @@ class _Answer(Slot[dict[str, Any] | ErrorData]):
 
     def send_nowait(self, outcome: dict[str, Any] | ErrorData) -> None:
         self.set(outcome)
+        if self.asking is not None:
+            self.asking.cancel("there is an answer")
 
 
 class Dispatcher(JSONRPCDispatcher[Any]):
@@ -100,6 +101,9 @@ class Dispatcher(JSONRPCDispatcher[Any]):
     Its own take a span, two scopes and a pair of streams each. Ours have an id of their own, no
     timeout and no handler of progress, and whoever gives one up says so to the peer.
     """
+
+    exchanges = False
+    """Writing a request takes until it is answered. An answer that comes elsewhere ends that."""
 
     async def send_raw_request(
         self,
@@ -122,7 +126,11 @@ class Dispatcher(JSONRPCDispatcher[Any]):
         try:
             try:
                 about = ClientMessageMetadata(headers=headers) if headers else None
-                await self._write(message, about)
+                if self.exchanges:
+                    with trio.CancelScope() as answer.asking:
+                        await self._write(message, about)
+                else:
+                    await self._write(message, about)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise _closed() from None
             outcome = await answer.wait_result()

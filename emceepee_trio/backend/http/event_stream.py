@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import attrs
+import trio
 
 from ...config.bounds import MAX_RETRY_MS
 
@@ -27,8 +28,10 @@ class TooLong(Exception):
 class ServerSentEvent:
     kind: str = "message"
     data: bytes | bytearray = b""
-    head: bytes = b""
-    """The lines that say where to go on after it, and when: its id, its retry."""
+    id: bytes = b""
+    """By which its server knows where to go on after it, if it has one."""
+    retry_ms: int | None = None
+    """When, if it says so."""
 
 
 @attrs.define(eq=False)
@@ -42,7 +45,7 @@ class EventStream:
     _kind: str = attrs.field(default="", init=False)
     _data: bytearray | None = attrs.field(default=None, init=False)
     _id: bytes = attrs.field(default=b"", init=False)
-    _retry: bytes = attrs.field(default=b"", init=False)
+    _retry_ms: int | None = attrs.field(default=None, init=False)
     _size: int = attrs.field(default=0, init=False)
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent | None]:
@@ -74,11 +77,11 @@ class EventStream:
             raise TooLong
 
     def _take_event(self) -> ServerSentEvent | None:
-        data, head = self._data, self._id + self._retry
-        event = ServerSentEvent(self._kind or "message", b"" if data is None else data, head)
-        is_one = data is not None or bool(head)
+        data, where, when = self._data, self._id, self._retry_ms
+        event = ServerSentEvent(self._kind or "message", b"" if data is None else data, where, when)
+        is_one = data is not None or bool(where) or when is not None
         self._kind, self._data, self._size = "", None, 0
-        self._id = self._retry = b""
+        self._id, self._retry_ms = b"", None
         return event if is_one else None
 
     def _take_line(self, line: bytearray) -> None:
@@ -108,6 +111,32 @@ class EventStream:
         elif name == b"event":
             self._kind = value[:100].decode(errors="replace")
         elif name == b"id" and _ID.fullmatch(value):
-            self._id = line + b"\n"
+            self._id = value
         elif name == b"retry" and _RETRY.fullmatch(value):
-            self._retry = b"retry: %d\n" % min(int(value), MAX_RETRY_MS)
+            self._retry_ms = min(int(value), MAX_RETRY_MS)
+
+
+@attrs.define(eq=False)
+class BodyEvents:
+    """Of a body that is a stream of them."""
+
+    _next_chunk: Callable[[], Awaitable[bytes]]
+    """Of which the last is empty."""
+    _stream: EventStream
+    _ready: Iterator[ServerSentEvent | None] = attrs.field(factory=lambda: iter(()), init=False)
+    """Of the last chunk, that are not handed on yet."""
+
+    async def next(self) -> ServerSentEvent | None:
+        """The next one; None if there is no other.
+
+        Raises:
+            TooLong: there is more than fits.
+        """
+        while True:
+            for event in self._ready:
+                if event is not None:
+                    return event
+                await trio.lowlevel.checkpoint()
+            if not (chunk := await self._next_chunk()):
+                return None
+            self._ready = self._stream.feed(chunk)

@@ -29,10 +29,6 @@ def events(*chunks: bytes, limit: int = 1000) -> list[ServerSentEvent]:
     return [event for chunk in chunks for event in stream.feed(chunk) if event is not None]
 
 
-def normal(event: ServerSentEvent) -> tuple[str, bytes, bytes]:
-    return event.kind, bytes(event.data), event.head
-
-
 @given(streams(), st.lists(st.integers(0, 200)))
 def test_events_are_the_same_however_they_are_cut(text: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
@@ -48,14 +44,14 @@ def test_events_are_the_same_however_they_are_cut(text: bytes, cuts: list[int]) 
         (b"data: a\n\n", ServerSentEvent(data=b"a")),
         (b"data: a\ndata: b\n: no\n\n", ServerSentEvent(data=b"a\nb")),
         (b"event: x\ndata:a\n\n", ServerSentEvent("x", b"a")),
-        (b"id: 1\nretry: 20\ndata:\n\n", ServerSentEvent(head=b"id: 1\nretry: 20\n")),
-        (b"id: 1\n\n", ServerSentEvent(head=b"id: 1\n")),
-        (b"id: 1\nretry: 9\nid: 2\n\n", ServerSentEvent(head=b"id: 2\nretry: 9\n")),
+        (b"id: 1\nretry: 20\ndata:\n\n", ServerSentEvent(id=b"1", retry_ms=20)),
+        (b"id: 1\n\n", ServerSentEvent(id=b"1")),
+        (b"id: 1\nretry: 9\nid: 2\n\n", ServerSentEvent(id=b"2", retry_ms=9)),
         (
             b"".join(b"id: %d%b\n" % (n, b"data: " * 160) for n in range(5)) + b"\n",
-            ServerSentEvent(head=b"id: 4" + b"data: " * 160 + b"\n"),
+            ServerSentEvent(id=b"4" + b"data: " * 160),
         ),
-        (b"retry: 999999999\n\n", ServerSentEvent(head=b"retry: 60000\n")),
+        (b"retry: 999999999\n\n", ServerSentEvent(retry_ms=60_000)),
     ],
 )
 def test_an_event_is_what_its_lines_say(text: bytes, event: ServerSentEvent) -> None:

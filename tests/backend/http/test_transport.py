@@ -325,6 +325,34 @@ async def test_a_stream_that_breaks_off_under_a_server_that_lives_fails_one_call
             assert not it.host.all(ServerDisconnected)
 
 
+async def test_an_answer_may_come_on_another_stream_and_ends_the_wait_for_it_on_its_own() -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call":
+            return False
+        listener = await server.wait_for_listener()
+        said = {"content": [{"type": "text", "text": "elsewhere"}]}
+        await listener.event({"jsonrpc": "2.0", "id": request.message["id"], "result": said})
+        await trio.sleep_forever()
+        raise AssertionError
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(listens=True, spoil=spoil)) as server:
+            async with running({"url": server.url}) as it:
+                result = await it.call("any")
+                assert result["content"][0]["text"] == "elsewhere"
+                await server.of("tools/call")[0].aborted.wait()
+
+
+async def test_whoever_is_gone_leaves_nothing_under_way() -> None:
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer()) as server:
+            async with running({"url": server.url}) as it, trio.open_nursery() as nursery:
+                nursery.start_soon(it.call, "never")
+                call = await server.wait_for("tools/call")
+                nursery.cancel_scope.cancel()
+            await call.aborted.wait()
+
+
 # -- what may grow -------------------------------------------------------------------------------
 
 

@@ -104,7 +104,8 @@ async def test_on_streams_of_their_own_questions_are_of_whose_call_they_came_wit
         await until(lambda: bool(one.questions))
         assert two.questions == []
         one.answer()
-        await until(lambda: "task_completed" in one.told)
+        # As a task, unless the answer was quicker than it became one.
+        await until(lambda: "task_completed" in one.told or "accept" in str(one.got.get("ask")))
         served.release.set()
         await until(lambda: "slow" in two.got)
         assert "share_conflict" not in one.told + two.told

@@ -36,15 +36,15 @@ BACKEND = (
     ),
     mutant(
         "what a server has refused is shown to it again",
-        "backend/http/transport.py",
-        "            await response.aclose()\n            await self._show(request)\n",
-        "            await response.aclose()\n",
+        "backend/http/courier.py",
+        "            shown = await self._show(request)\n",
+        "            shown = {} if is_again else await self._show(request)\n",
         "backend/http/test_auth.py::test_what_has_expired_is_shown_anew_and_nobody_notices",
     ),
     mutant(
         "a refusal for good leaves the connection as it was",
-        "backend/http/transport.py",
-        "        self._noting.check_let_in(response)\n",
+        "backend/http/courier.py",
+        "                    self._check_let_in(response.status)\n",
         "",
         "backend/http/test_auth.py::test_what_is_refused_for_good_is_the_end_and_says_so",
     ),
@@ -209,10 +209,9 @@ BACKEND = (
     # Urls
     mutant(
         "a redirect leads to another server",
-        "backend/http/transport.py",
-        "                await self._noting.turn(request, post)\n",
-        "                await self._noting.turn(request, post)\n"
-        '                options["follow_redirects"] = True\n',
+        "backend/http/courier.py",
+        "    if (there.scheme, there.host, there.port) == here or",
+        "    if there.host or",
         "backend/connections/test_failures.py::test_a_redirect_to_somewhere_else_is_not_followed",
     ),
     mutant(
@@ -231,9 +230,9 @@ BACKEND = (
     ),
     mutant(
         "a server says how often it is asked for a stream",
-        "backend/http/transport.py",
-        "            await self._pace(post).turn()\n",
-        "            pass\n",
+        "backend/http/streamable.py",
+        "        await rest.pace.turn()\n",
+        "",
         "backend/http/test_transport.py::"
         "test_a_stream_that_ends_at_once_is_asked_for_no_faster_than_configured",
     ),
@@ -244,6 +243,35 @@ BACKEND = (
         "        if True:\n",
         "backend/http/test_transport.py::"
         "test_a_stream_that_ends_at_once_is_asked_for_no_faster_than_configured",
+    ),
+    mutant(
+        "what a server says unasked answers what it is asked next",
+        "backend/http/channels.py",
+        " and not self._news.poll(0)",
+        "",
+        "backend/http/test_channels.py::test_what_comes_unasked_is_no_answer_to_what_is_asked_next",
+    ),
+    mutant(
+        "a header can bring others along",
+        "backend/http/channels.py",
+        "        if head.count",
+        "        if False and head.count",
+        "backend/http/test_channels.py::test_a_header_is_one_header",
+    ),
+    mutant(
+        "a second response answers the next request",
+        "backend/http/responses.py",
+        "        if self.is_whole:\n            self.goes_on = False\n",
+        "        pass\n",
+        "backend/http/test_responses.py::test_a_response_is_what_it_says_or_none",
+    ),
+    mutant(
+        "who has its answer waits on for the end of its own stream",
+        "backend/connections/sdk.py",
+        '            self.asking.cancel("there is an answer")\n',
+        "            pass\n",
+        "backend/http/test_transport.py::"
+        "test_an_answer_may_come_on_another_stream_and_ends_the_wait_for_it_on_its_own",
     ),
     mutant(
         "a line feed after a carriage return is skipped twice",
