@@ -44,7 +44,7 @@ CHUNK = 65536
 EDGE = 512
 """Bytes kept of the beginning and the end of a line that is too long."""
 
-_ID = rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,100}")\s*'
+_ID = rb'"id"\s*:\s*(0|[1-9]\d{0,14}|"[\w-]{1,100}")\s*'
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID + rb"[,}]")
 _ID_LAST = re.compile(rb"(?<!\\)" + _ID + rb"\}\s*$")
 

@@ -164,6 +164,7 @@ async def test_a_message_that_is_too_long_is_refused_by_its_id(tmp_path: Path) -
                 (padded(size, '{"id":"a",', "}"), "a"),
                 (padded(size, "{", last), "b-2"),
                 (padded(size, "{", "}"), None),
+                (padded(size, '{"id":007,', "}"), None),
                 (b'{"method": "x", "params": {"id": 5, "y": "' + b"z" * size + b'"}}', None),
                 (b'{"y": "' + b"z" * size + b'\\"id": 5}', None),
             ):

@@ -16,7 +16,7 @@ Outline: TypeAlias = dict[str, str | int | None]
 _BEGINS_WITH_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MEMBER = re.compile(
     rb'"(id|method|result|error)"\s{0,100}+:\s{0,100}+'
-    rb"(?:(-?\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?)(?=\s{0,100}[,}])"
+    rb"(?:(-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?)(?=\s{0,100}[,}])"
     rb'|("[^"\\\x00-\x1f]{0,200}")|)'
 )
 _LONGEST_MEMBER = 1024

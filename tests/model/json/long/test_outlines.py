@@ -30,6 +30,7 @@ FIVE = {"id": 5, "result": None}
         (b'{"result": "\\\\", "id": 5, "x": ' + DEEP, [FIVE]),
         (b'{"id": 1.5, "error": {"code": 1, ' + DEEP, [{"id": None, "error": None}]),
         (b'{"id": ' + b"1" * 5000 + b', "error": {}}', [{"id": None, "error": None}]),
+        (b'{"id": 05, "error": ' + DEEP, [{"id": None, "error": None}]),
         (b'{"method": "m", "params": ' + DEEP + b"}", [{"method": "m"}]),
         (b'{"x": "' + b"y" * 100_000 + b'", "id": 5, "result": {}', [FIVE]),
         (
