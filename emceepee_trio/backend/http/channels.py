@@ -162,10 +162,11 @@ class Channels:
         stream = await connect(host, port, PATIENCE, restricted=self._restricted)
         if scheme == "http":
             return TcpChannel(self, origin, stream.socket, stream)
+        below = _Below(stream)
         secure = trio.SSLStream(
-            stream, self._certificates, server_hostname=host, https_compatible=True
+            below, self._certificates, server_hostname=host, https_compatible=True
         )
-        channel = TcpChannel(self, origin, stream.socket, secure)
+        channel = TcpChannel(self, origin, stream.socket, secure, below)
         try:
             with trio.fail_after(PATIENCE):
                 await secure.do_handshake()
@@ -174,7 +175,7 @@ class Channels:
             raise httpx2.ConnectTimeout(str(error)) from error
         except trio.BrokenResourceError as error:
             channel.close()
-            raise httpx2.ConnectError(str(error)) from error
+            raise httpx2.ConnectError(_no_tls(error)) from error
         except BaseException:
             channel.close()
             raise
@@ -198,6 +199,40 @@ class Channels:
         self._idle.clear()
 
 
+def _no_tls(error: trio.BrokenResourceError) -> str:
+    """Why nothing encrypted can be sent."""
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {cause.verify_message}"
+    return f"it does not speak TLS as we do: {cause or 'connection closed'}"
+
+
+@attrs.define(eq=False)
+class _Below(trio.abc.Stream):
+    """TCP, of which TLS reads more at once than it hands on: nobody sees whether it has read all.
+
+    So who wants to know has it hand on the rest, and not wait for more.
+    """
+
+    _tcp: trio.SocketStream
+    waits: bool = attrs.field(default=True, init=False)
+    """Else, where there is nothing to read, that is an error."""
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if not self.waits and not self._tcp.socket.is_readable():
+            raise trio.WouldBlock
+        return bytes(await self._tcp.receive_some(max_bytes))
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._tcp.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._tcp.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._tcp.aclose()
+
+
 @attrs.define(eq=False)
 class TcpChannel:
     """One TCP connection, with one request at a time."""
@@ -206,6 +241,8 @@ class TcpChannel:
     origin: Origin
     socket: trio.socket.SocketType
     _stream: trio.abc.Stream
+    _below: _Below | None = None
+    """What there is of it below TLS."""
     idle_since: float = attrs.field(default=0.0, init=False)
     _news: select.poll = attrs.field(factory=select.poll, init=False)
     _is_written: bool = attrs.field(default=False, init=False)
@@ -219,16 +256,33 @@ class TcpChannel:
     async def is_free(self) -> bool:
         """The last response has ended, and nobody has said anything since, or gone."""
         last, self._last = self._last, None
-        if last is not None and self._news.poll(0):
-            try:
-                with trio.move_on_after(END):
-                    await self.read(last)
-            except httpx2.RequestError:
-                return False
-            finally:
-                if not last.is_whole:
-                    self.close()
-        return (last is None or (last.is_whole and last.goes_on)) and not self._news.poll(0)
+        if self._below is None and last is None:
+            return not self._news.poll(0)
+        try:
+            with trio.move_on_after(END) as scope:
+                while (data := await self._unread()) is not None:
+                    if last is None or last.is_whole:
+                        return False
+                    _take(data, last)
+        except httpx2.RequestError:
+            return False
+        except BaseException:
+            self.close()
+            raise
+        is_over = last is None or (last.is_whole and last.goes_on)
+        return is_over and not scope.cancelled_caught
+
+    async def _unread(self) -> bytes | None:
+        """What has come, if anything has, without a wait for it; nothing at the end."""
+        if self._below is None:
+            return await self._receive() if self._news.poll(0) else None
+        self._below.waits = False
+        try:
+            return await self._receive()
+        except trio.WouldBlock:
+            return None
+        finally:
+            self._below.waits = True
 
     async def ask(self, request: Outgoing, data: bytes) -> Received:
         await self._write(data)
@@ -262,14 +316,13 @@ class TcpChannel:
             httpx2.ReadError: the connection is broken.
             BadResponse: what comes is none.
         """
+        _take(await self._receive(), reader)
+
+    async def _receive(self) -> bytes:
         try:
-            data = await self._stream.receive_some(CHUNK)
+            return bytes(await self._stream.receive_some(CHUNK))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise httpx2.ReadError(str(error)) from error
-        if data:
-            reader.feed(bytes(data))
-        else:
-            reader.end()
 
     def done(self, reader: ResponseReader, *, may_end: bool) -> None:
         """Nobody reads it any further, unless it *may end* before there is something to ask."""
@@ -281,6 +334,13 @@ class TcpChannel:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def _take(data: bytes, reader: ResponseReader) -> None:
+    if data:
+        reader.feed(data)
+    else:
+        reader.end()
 
 
 @attrs.define(eq=False)

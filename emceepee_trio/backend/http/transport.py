@@ -163,7 +163,7 @@ def describe(error: httpx2.HTTPError, server: Server) -> str:
         return str(error)
     if isinstance(error, httpx2.HTTPStatusError):
         return f"{server.target} answered {error.response.status_code}"
-    return f"cannot reach {server.target}: {error or type(error).__name__}"
+    return f"cannot reach {server.target}: {str(error) or type(error).__name__}"
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
