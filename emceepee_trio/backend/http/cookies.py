@@ -20,7 +20,7 @@ SET = b"set-cookie"
 
 
 class FewCookies(CookieJar):
-    """At most `MAX_COOKIES`, of at most `MAX_COOKIE` bytes each; further ones are not kept."""
+    """At most `MAX_COOKIES`, of at most `MAX_COOKIE` bytes of ASCII; others are not kept."""
 
     def extract_cookies(self, response: Any, request: Request) -> None:
         """Those of one answer; no more of them are read than are kept."""
@@ -36,6 +36,10 @@ class FewCookies(CookieJar):
         return found
 
 
+def _may_be_kept(value: bytes) -> bool:
+    return len(value) <= MAX_COOKIE and value.isascii()
+
+
 def _place(cookie: Cookie) -> tuple[str, str, str]:
     """What another one has that takes its place."""
     return cookie.domain, cookie.path, cookie.name
@@ -49,10 +53,10 @@ class _Answer:
 
     @classmethod
     def of(cls, headers: Iterable[tuple[bytes, bytes]]) -> _Answer:
-        found = (v for k, v in headers if k.lower() == SET and len(v) <= MAX_COOKIE)
+        found = (v for k, v in headers if k.lower() == SET and _may_be_kept(v))
         shown = Message()
         for value in islice(found, MAX_COOKIES):
-            shown[SET.decode()] = value.decode("latin-1")
+            shown[SET.decode()] = value.decode("ascii")
         return cls(shown)
 
     def info(self) -> Message:

@@ -7,6 +7,7 @@ sent elsewhere within the same origin goes there. Knows nothing of what messages
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import attrs
 import httpx2
@@ -141,13 +142,15 @@ def location(response: Received) -> httpx2.URL | None:
     said = named(response, b"location") if response.status in _REDIRECTS else None
     if said is None:
         return None
+    with suppress(UnicodeError):
+        said = said.encode("latin-1").decode()
     asked = response.request.target.url
     try:
         url = httpx2.URL(said)
         if url.scheme and not url.host:
             url = url.copy_with(host=asked.host)
         return asked.join(url) if url.is_relative_url else url
-    except httpx2.InvalidURL as error:
+    except (httpx2.InvalidURL, ValueError) as error:
         raise httpx2.RemoteProtocolError(f"its location is no URL: {error}") from None
 
 
@@ -157,7 +160,10 @@ def leads_to(response: Received) -> httpx2.URL | None:
     As the SDK has it: within the same origin, or to its equal over TLS, with nothing of its own to
     log in.
     """
-    request, there = response.request, location(response)
+    try:
+        request, there = response.request, location(response)
+    except httpx2.RemoteProtocolError:
+        return None
     if there is None:
         return None
     asked = request.target.url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterator
 
 import attrs
@@ -40,6 +41,8 @@ class EventStream:
 
     _limit: int
     _line: bytearray = attrs.field(factory=bytearray, init=False)
+    _is_first: bool = attrs.field(default=True, init=False)
+    """Of the lines, which may have a mark of byte order in front of it."""
     _after_cr: bool = attrs.field(default=False, init=False)
     """The last chunk ended there: a line feed that comes now is part of the same end."""
     _kind: str = attrs.field(default="", init=False)
@@ -62,6 +65,10 @@ class EventStream:
         for n, end in enumerate(ends, 1):
             self._line += end
             line, self._line = self._line, bytearray()
+            if self._is_first:
+                self._is_first = False
+                if line.startswith(BOM_UTF8):
+                    del line[: len(BOM_UTF8)]
             if not line:
                 if (event := self._take_event()) is not None:
                     yield event

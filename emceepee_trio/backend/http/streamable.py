@@ -200,10 +200,8 @@ class Streamable:
             if not await self._read_events(response, post, rest):
                 return rest
             response.leave()
-        elif (there := location(response)) is not None:
-            await self._peer.refuse(post, INVALID_REQUEST, _not_followed(response, there))
         else:
-            await self._peer.refuse(post, INVALID_REQUEST, f"Unexpected content type: {kind}")
+            await self._peer.refuse(post, INVALID_REQUEST, _no_answer(response, kind))
         return None
 
     async def _whole(self, response: Received) -> Said:
@@ -259,7 +257,7 @@ class Streamable:
             await trio.sleep(rest.pause)
             left -= 1
             try:
-                response = await self._get(rest, post)
+                response = await self._get(rest)
                 try:
                     if _is_stream(response):
                         if await self._read_events(response, post, rest):
@@ -279,7 +277,7 @@ class Streamable:
         while self._peer.session_id is not None:
             left -= 1
             with suppress(httpx2.RequestError):
-                response = await self._get(rest, None)
+                response = await self._get(rest)
                 try:
                     if location(response) is not None:
                         return  # it would lead there again
@@ -292,12 +290,13 @@ class Streamable:
                 return
             await trio.sleep(rest.pause)
 
-    async def _get(self, rest: Rest, post: Post | None) -> Received:
+    async def _get(self, rest: Rest) -> Received:
+        """Says nothing of what it is the rest of: that has been sent, whether this is or not."""
         await rest.pace.turn()
         headers = {b"accept": _TAKEN[b"accept"], b"cache-control": b"no-store"}
         if rest.id:
             headers[b"last-event-id"] = rest.id
-        response = await self._send("GET", headers, post=post)
+        response = await self._send("GET", headers)
         rest.pace.asked()
         return response
 
@@ -341,8 +340,14 @@ def _is_stream(response: Received) -> bool:
     return 200 <= response.status < 300 and kind.strip().lower() == _EVENTS
 
 
-def _not_followed(response: Received, there: httpx2.URL) -> str:
-    """Without what may be a secret."""
+def _no_answer(response: Received, kind: str) -> str:
+    """Where else it is, without what may be a secret, or what else came."""
+    try:
+        there = location(response)
+    except httpx2.RemoteProtocolError as error:
+        return f"Redirect not followed: {error}"
+    if there is None:
+        return f"Unexpected content type: {kind}"
     shown = there.copy_with(userinfo=b"", query=None, fragment=None)
     why = f"Redirect to {shown} not followed"
     if response.request.target.url.scheme == "https" and there.scheme == "http":

@@ -17,7 +17,7 @@ def client(cookies: Callable[[int], list[str]]) -> httpx2.Client:
     answers = iter(range(1000))
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        headers = [("set-cookie", value) for value in cookies(next(answers))]
+        headers = [(b"set-cookie", value.encode("latin-1")) for value in cookies(next(answers))]
         return httpx2.Response(200, headers=headers)
 
     return httpx2.Client(cookies=FewCookies(), transport=httpx2.MockTransport(answer))
@@ -47,6 +47,12 @@ def test_no_more_than_some_are_kept_and_the_first_can_still_be_replaced() -> Non
 
 def test_none_is_longer_than_browsers_take() -> None:
     with client(lambda n: ["a=" + "x" * MAX_COOKIE, "b=x"]) as session:
+        session.get("http://h/")
+        assert sent(session) == {"b": "x"}
+
+
+def test_what_is_not_ascii_is_not_sent_back() -> None:
+    with client(lambda n: ["a=\u00e9", "b=x"]) as session:
         session.get("http://h/")
         assert sent(session) == {"b": "x"}
 

@@ -11,6 +11,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp import MCPError
 
 from emceepee_trio.backend.connections import sdk
 from emceepee_trio.backend.http.channels import Outgoing, Target
@@ -70,10 +71,12 @@ def test_what_is_followed_is_what_the_sdk_follows(
     expected = theirs(verb, status, url, said)
     asked = Outgoing(verb, Target.of(httpx2.URL(url)), {})
     ours = Answer(asked, status, [(b"location", said.encode("latin-1"))])
+    leads = leads_to(ours)
     try:
-        there, leads = location(ours), leads_to(ours)
+        there = location(ours)
     except httpx2.RemoteProtocolError:
         assert expected.next_request is None
+        assert leads is None
         return
     if expected.next_request is None:
         assert there is None
@@ -81,6 +84,34 @@ def test_what_is_followed_is_what_the_sdk_follows(
     assert there is not None
     assert there.copy_with(fragment=None) == expected.next_request.url.copy_with(fragment=None)
     assert (leads is not None) is sdk.is_followed(expected)
+
+
+@pytest.mark.parametrize(
+    "where", ["http://h:bad/", "javascript:alert(1)", "/a\tb", "/" + "a" * 70_000]
+)
+@pytest.mark.parametrize("status", [302, 307])
+async def test_who_is_led_to_what_is_no_url_is_told_so_and_nobody_else_notices(
+    where: str, status: int
+) -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call":
+            return False
+        await reply.whole(status, location=where)
+        return True
+
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer(spoil=spoil)) as server:
+            async with running({"url": server.url}) as it:
+                for _ in range(2):
+                    with pytest.raises(MCPError, match="not followed: its location is no URL"):
+                        await it.call("echo")
+            assert len(server.of("initialize")) == 1
+
+
+async def test_names_in_utf_8_are_read_as_such() -> None:
+    asked = Outgoing("GET", Target.of(httpx2.URL(HERE)), {})
+    there = location(Answer(asked, 307, [(b"location", "http://\u00fc.example/".encode())]))
+    assert there == httpx2.URL("http://xn--tda.example/")
 
 
 async def test_whom_we_are_led_to_is_sent_the_same_and_what_follows_begins_at_home() -> None:

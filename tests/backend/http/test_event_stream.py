@@ -13,6 +13,7 @@ from emceepee_trio.backend.http.event_stream import BREATH, EventStream, ServerS
 
 PIECES = [
     *(b"data: a", b"data:b", b"data", b"data:  c", b"event: endpoint", b"event", b": a comment"),
+    *(b"\xef\xbb\xbfdata: d", b"\xef\xbb\xbf"),
     *(b"id: 7", b"id:", b"id: \xc3\xbc", b"retry: 10", b"retry: -1", b"retry: 1e3", b"x: y", b"x"),
 ]
 
@@ -44,6 +45,9 @@ def test_events_are_the_same_however_they_are_cut(text: bytes, cuts: list[int]) 
         (b"data: a\n\n", ServerSentEvent(data=b"a")),
         (b"data: a\ndata: b\n: no\n\n", ServerSentEvent(data=b"a\nb")),
         (b"event: x\ndata:a\n\n", ServerSentEvent("x", b"a")),
+        (b"\xef\xbb\xbfdata: a\n\n", ServerSentEvent(data=b"a")),
+        (b"\xef\xbb\xbf\ndata: a\n\n", ServerSentEvent(data=b"a")),
+        (b"\n\xef\xbb\xbfdata: a\ndata: b\n\n", ServerSentEvent(data=b"b")),
         (b"id: 1\nretry: 20\ndata:\n\n", ServerSentEvent(id=b"1", retry_ms=20)),
         (b"id: 1\n\n", ServerSentEvent(id=b"1")),
         (b"id: 1\nretry: 9\nid: 2\n\n", ServerSentEvent(id=b"2", retry_ms=9)),

@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS
 
 from emceepee_trio.backend.connections import listening
-from emceepee_trio.backend.connections.witness import NotRun
+from emceepee_trio.backend.connections.witness import NotRun, Unanswered
 from emceepee_trio.config import Limits, Reconnect
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ServerDisconnected
@@ -70,6 +70,24 @@ async def test_nobody_waits_while_the_answer_is_looked_for_among_very_many(kind:
                 with steps_measured() as longest:
                     assert (await it.call("any"))["content"] == ["it"]
     assert longest() < 0.05
+
+
+async def test_a_call_whose_rest_cannot_be_asked_for_may_have_run() -> None:
+    async def spoil(request: Request, reply: Reply) -> bool:
+        if request.method != "tools/call":
+            return False
+        await reply.events()
+        await reply.event("", more="id: 1\nretry: 0\n")
+        await server.stop()
+        return True
+
+    server = HttpServer(spoil=spoil)
+    with trio.fail_after(GUARD):
+        async with open_http_server(server):
+            async with running({"url": server.url, **OFTEN}) as it:
+                with pytest.raises(Unanswered) as caught:
+                    await it.call("any")
+                assert not isinstance(caught.value, NotRun)
 
 
 async def test_nobody_waits_while_a_body_comes_byte_by_byte() -> None:
