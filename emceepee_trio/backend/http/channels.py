@@ -264,6 +264,7 @@ class TcpChannel:
                     if last is None or last.is_whole:
                         return False
                     _take(data, last)
+                    last.body()  # nobody reads it
         except httpx2.RequestError:
             return False
         except BaseException:
