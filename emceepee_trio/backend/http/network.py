@@ -55,7 +55,7 @@ class Restricted(AsyncNetworkBackend):
                 return await _first(await _resolve(host, port), dial)
         except trio.TooSlowError as error:
             raise httpcore2.ConnectTimeout(str(error)) from error
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError(str(error)) from error
 
     async def connect_unix_socket(self, *_: object, **__: object) -> AsyncNetworkStream:
@@ -81,7 +81,7 @@ async def connect(host: str, port: int, patience: float, *, restricted: bool) ->
             return await _first(await _resolve(host, port) if restricted else [host], dial)
     except trio.TooSlowError as error:
         raise httpx2.ConnectTimeout(str(error)) from error
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of names that are none
         raise httpx2.ConnectError(str(error)) from error
 
 
@@ -100,11 +100,9 @@ async def _resolve(host: str, port: int) -> list[str]:
     Raises:
         Forbidden: there are only others.
         OSError: there are none.
+        UnicodeError: it is no name.
     """
-    try:
-        found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
-    except UnicodeError as error:
-        raise OSError(str(error)) from error
+    found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
     addresses = [ip_address(str(sockaddr[0])) for *_, sockaddr in found]
     allowed = list(dict.fromkeys(str(each) for each in addresses if objection(each) is None))
     if not allowed:

@@ -132,6 +132,16 @@ async def test_a_name_that_does_not_exist_is_no_matter_of_policy(names: Names) -
             assert it.backend.next_try is not None
 
 
+@pytest.mark.parametrize("restricted", [True, False])
+@pytest.mark.parametrize("path", ["mcp", "sse"])
+async def test_a_name_that_is_none_cannot_be_reached(path: str, restricted: bool) -> None:
+    url = f"http://{'x' * 64}.example/{path}"
+    with trio.fail_after(GUARD):
+        async with running({"url": url} | SOON, restricted=restricted) as it:
+            with pytest.raises(ConnectFailed, match="cannot reach .*label"):
+                await it.backend.connection()
+
+
 async def test_a_name_that_changes_its_mind_is_refused_at_the_next_connection(
     names: Names,
 ) -> None:

@@ -247,9 +247,25 @@ BACKEND = (
     mutant(
         "what a server says unasked answers what it is asked next",
         "backend/http/channels.py",
-        " and not self._news.poll(0)",
-        "",
+        "            return not self._news.poll(0)\n",
+        "            return True\n",
         "backend/http/test_channels.py::test_what_comes_unasked_is_no_answer_to_what_is_asked_next",
+    ),
+    mutant(
+        "what TLS has read beside an answer answers what is asked next",
+        "backend/http/channels.py",
+        "if self._below is None and last is None:",
+        "if last is None:",
+        "backend/http/test_tls.py"
+        "::test_what_comes_in_the_packet_of_an_answer_is_no_answer_to_what_is_asked_next",
+    ),
+    mutant(
+        "a call is made twice whose rest cannot be asked for",
+        "backend/http/streamable.py",
+        'response = await self._send("GET", headers)',
+        'response = await self._send("GET", headers, post=posting.get())',
+        "backend/http/test_transport.py"
+        "::test_a_call_whose_rest_cannot_be_asked_for_may_have_run",
     ),
     mutant(
         "a header can bring others along",
