@@ -150,9 +150,11 @@ class Channels:
 
     async def _kept(self, origin: Origin) -> TcpChannel | None:
         kept, now = self._idle.get(origin), time.monotonic()
+        while kept and now - kept[0].idle_since >= IDLE:
+            kept.pop(0).close()
         while kept:
             channel = kept.pop()
-            if now - channel.idle_since < IDLE and await channel.is_free():
+            if await channel.is_free():
                 return channel
             channel.close()
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -320,6 +321,21 @@ async def test_as_many_are_kept_as_may_be_and_no_longer(monkeypatch: pytest.Monk
         monkeypatch.setattr(module, "IDLE", 0)
         await ask(raw, channels)
         assert len(raw.peers) == 5 + 3 + 1
+
+
+async def test_those_that_nobody_needs_any_more_are_closed_beside_one_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened(answers) as (raw, channels):
+        several = [await channels.send(post(raw), None) for _ in range(4)]
+        now = time.monotonic()
+        for response in several:
+            monkeypatch.setattr(time, "monotonic", lambda: now)
+            await whole(response)
+            now += module.IDLE / 3
+        assert await ask(raw, channels) == b"ok"
+        await raw.peers[0].left.wait()
+        assert [peer.left.is_set() for peer in raw.peers] == [True, False, False, False]
 
 
 async def test_nothing_is_kept_when_all_is_over() -> None:
