@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -328,11 +329,10 @@ async def test_those_that_nobody_needs_any_more_are_closed_beside_one_in_use(
 ) -> None:
     async with opened(answers) as (raw, channels):
         several = [await channels.send(post(raw), None) for _ in range(4)]
-        now = time.monotonic()
+        start, steps = time.monotonic(), itertools.count()
+        monkeypatch.setattr(time, "monotonic", lambda: start + next(steps) * module.IDLE / 3.5)
         for response in several:
-            monkeypatch.setattr(time, "monotonic", lambda: now)
             await whole(response)
-            now += module.IDLE / 3
         assert await ask(raw, channels) == b"ok"
         await raw.peers[0].left.wait()
         assert [peer.left.is_set() for peer in raw.peers] == [True, False, False, False]

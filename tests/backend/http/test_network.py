@@ -137,7 +137,7 @@ async def test_a_name_that_is_none_cannot_be_reached(restricted: bool) -> None:
     url = f"http://{'x' * 64}.example/mcp"
     with trio.fail_after(GUARD):
         async with running({"url": url} | SOON, restricted=restricted) as it:
-            with pytest.raises(ConnectFailed, match="cannot reach .*label"):
+            with pytest.raises(ConnectFailed, match=r"cannot reach .*label"):
                 await it.backend.connection()
 
 

@@ -264,8 +264,7 @@ BACKEND = (
         "backend/http/streamable.py",
         'response = await self._send("GET", headers)',
         'response = await self._send("GET", headers, post=posting.get())',
-        "backend/http/test_transport.py"
-        "::test_a_call_whose_rest_cannot_be_asked_for_may_have_run",
+        "backend/http/test_transport.py::test_a_call_whose_rest_cannot_be_asked_for_may_have_run",
     ),
     mutant(
         "a header can bring others along",
