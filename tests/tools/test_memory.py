@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 KIB, MIB = 1024, 1024 * 1024
 GROWING = 9 / 8
 """What grows has room for this many times what is in it; nothing is there of that."""
-BESIDE = 256 * KIB
+BESIDE = 128 * KIB
 """Bytes: all else that is allocated meanwhile, by us and by the tests."""
 
 SERVER = """\

@@ -51,16 +51,16 @@ RESULTS = (
     mutant(
         "what is no JSON is found in a long value by those who read it",
         "model/json/long/value.py",
-        "            yield from parsed(part, message, loads, value._look, place.around)\n",
-        "",
+        "                yield from parsed(part, message, loads, value._look)\n",
+        "                pass\n",
         "model/json/long/test_value.py::test_what_is_refused_elsewhere_is_refused_there",
     ),
     mutant(
         "a long value ends where a slice does",
         "model/json/long/cutting.py",
-        "                self.gauge, end = before, "
+        "            self.gauge, end = before, "
         "_end_of(before, self.text, self.at, end, begun.level)\n",
-        "                self.gauge = before\n",
+        "            self.gauge = before\n",
         "model/json/long/test_value.py::test_it_says_what_it_would_say_elsewhere",
     ),
     mutant(

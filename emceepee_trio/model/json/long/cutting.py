@@ -1,8 +1,9 @@
 """Where a long text is cut, so that it can be parsed in parts, and what in it is long. Pure.
 
 It is cut after commas. What is long in it is a string, which has no place to cut it, or a value
-that may stay where it is: the structured content of an answer, whose parts are apart from those of
-the rest. Nothing is parsed for that: it is found by its name, and its end by its brackets.
+that may stay where it is: the structured content of an answer, which is cut up by itself whenever
+somebody goes through it. Nothing is parsed for that: it is found by its name, and its end by its
+brackets.
 """
 
 from __future__ import annotations
@@ -39,10 +40,8 @@ class LongPlace:
     """Of a string, those of its inside."""
     is_name: bool = False
     """A string that is the name of a member."""
-    parts: Parts | None = None
-    """Of a value."""
-    around: int = 0
-    """Brackets that are open around it, with which those of its parts begin."""
+    is_value: bool = False
+    """An object or a list."""
 
 
 @attrs.frozen
@@ -61,10 +60,8 @@ class JsonPart:
 
 @attrs.define(eq=False)
 class Parts:
-    """All parts of a text, or of a value, one after the other; there may be very many."""
+    """All parts of a text, one after the other; there may be very many."""
 
-    _first: int = 0
-    _before: bytes = b""
     _ends: array[int] = attrs.field(factory=lambda: array("Q"), init=False)
     _open: list[bytes | None] = attrs.field(factory=list, init=False)
     """At each end; they are few, and each is there once."""
@@ -77,11 +74,17 @@ class Parts:
         self._ends.append(end)
         self._open.append(after if after is None else self._known.setdefault(after, after))
 
+    def take_back(self, count: int) -> None:
+        """All but so many."""
+        for n in range(count, len(self._ends)):
+            self._long.pop(n, None)
+        del self._ends[count:], self._open[count:]
+
     def __len__(self) -> int:
         return len(self._ends)
 
     def __iter__(self) -> Iterator[JsonPart]:
-        first, before = self._first, self._before
+        first, before = 0, b""
         for n, (end, after) in enumerate(zip(self._ends, self._open, strict=True)):
             yield JsonPart(first, end, before, after, self._long.get(n, ()))
             first, before = end, after or b""
@@ -92,6 +95,7 @@ def cut_up(text: bytes | bytearray, measure: Measure, *, leaves_values: bool) ->
 
     Raises:
         TooMuch: it is beyond the *measure*.
+        ValueError: it is not JSON.
     """
     cutter = _Cutter(text, LOOKED_AT if leaves_values else 0)
     # Nothing is made of what is too much: to free it would take long, too.
@@ -103,6 +107,36 @@ def cut_up(text: bytes | bytearray, measure: Measure, *, leaves_values: bool) ->
     return cutter.end()
 
 
+def parts_of_value(text: bytes | bytearray, first: int, last: int) -> Iterator[JsonPart | None]:
+    """Those of a value that is there; None where there is nothing yet to be parsed.
+
+    They are not known beforehand, or there would be very much to keep of a very long one.
+    """
+    gauge, at = Gauge(), first
+    begin, before, long = first, b"", tuple[LongPlace, ...]()
+    while at < last:
+        end = min(at + _piece(), last)
+        cut = gauge.feed(text[at:end])
+        if gauge.long is not None:
+            long = (*long, _string(text, *(first + place for place in gauge.long)))
+        if cut is None or end == last:
+            yield None
+        else:
+            yield JsonPart(begin, at + cut.position, before, cut.open, long)
+            begin, before, long = at + cut.position, cut.open, ()
+        at = end
+    yield JsonPart(begin, last, before, None, long)
+
+
+def _piece() -> int:
+    """Bytes of a value: what is made of a slice of short values takes many times its bytes."""
+    return SLICE // 8 + 1
+
+
+def _string(text: bytes | bytearray, first: int, last: int) -> LongPlace:
+    return LongPlace(first, last, is_name=_NAMES.match(text, last + 1) is not None)
+
+
 @attrs.frozen
 class _Begun:
     """A value that may be long."""
@@ -110,7 +144,7 @@ class _Begun:
     first: int
     level: int
     """With its own, how many brackets are open."""
-    parts: Parts
+    parts: int
     """Those before it."""
     long: Sequence[LongPlace]
     """Before it in the next part."""
@@ -125,7 +159,6 @@ class _Cutter:
     at: int = attrs.field(default=0, init=False)
     """So far it has been gone through."""
     _parts: Parts = attrs.field(factory=Parts, init=False)
-    """Of what may be long, if it has begun."""
     _long: Sequence[LongPlace] = attrs.field(default=(), init=False)
     """In the next part."""
     _begun: _Begun | None = attrs.field(default=None, init=False)
@@ -133,17 +166,9 @@ class _Cutter:
     def go_on(self) -> None:
         """One slice, or up to where a value begins or ends that may be long."""
         begun, gauge = self._begun, self.gauge
-        # What is made of a slice of short values takes many times its bytes.
-        end = min(self.at + (SLICE if begun is None else SLICE // 4 + 1), len(self.text))
+        end = min(self.at + (SLICE if begun is None else _piece()), len(self.text))
         if begun is not None:
-            before = gauge.fork()
-            cut = gauge.feed(self.text[self.at : end])
-            if gauge.lowest < begun.level:
-                self.gauge, end = before, _end_of(before, self.text, self.at, end, begun.level)
-                self._note(end, before.feed(self.text[self.at : end]))
-                self._end_value(begun, end)
-            else:
-                self._note(end, cut)
+            end = self._go_on_within(begun, end)
         elif (member := self._member(end)) is None:
             self._note(end, gauge.feed(self.text[self.at : end]))
         elif member.start() > self.at:
@@ -154,9 +179,24 @@ class _Cutter:
             end, is_there = member.end(), _AROUND.fullmatch(gauge.open) and not gauge.in_string
             self._note(end, gauge.feed(self.text[self.at : end]))
             if is_there:
-                self._begun = _Begun(end - 1, len(gauge.open), self._parts, self._long)
-                self._parts, self._long = Parts(end - 1, bytes(gauge.open[:-1])), ()
+                self._begun = _Begun(end - 1, len(gauge.open), len(self._parts), self._long)
         self.at = end
+
+    def _go_on_within(self, begun: _Begun, end: int) -> int:
+        """So far, or to where it ends."""
+        before = self.gauge.fork()
+        cut = self.gauge.feed(self.text[self.at : end])
+        if is_over := self.gauge.lowest < begun.level:
+            self.gauge, end = before, _end_of(before, self.text, self.at, end, begun.level)
+            cut = before.feed(self.text[self.at : end])
+        if end - begun.first <= LONG:  # so far it is parsed with all else
+            self._note(end, cut)
+        else:
+            self._parts.take_back(begun.parts)
+            self._long = (*begun.long, LongPlace(begun.first, end, is_value=True))
+        if is_over:
+            self._begun = None
+        return end
 
     def _member(self, end: int) -> re.Match[bytes] | None:
         if not self.names:
@@ -165,9 +205,8 @@ class _Cutter:
         return found if found is not None and found.start() < end else None
 
     def _note(self, end: int, cut: Cut | None) -> None:
-        if (long := self.gauge.long) is not None:
-            is_name = _NAMES.match(self.text, long[1] + 1) is not None
-            self._long = (*self._long, LongPlace(*long, is_name))
+        if self.gauge.long is not None:
+            self._long = (*self._long, _string(self.text, *self.gauge.long))
         if cut is not None and end < len(self.text):
             self._end_part(self.at + cut.position, cut.open)
 
@@ -175,23 +214,13 @@ class _Cutter:
         self._parts.add(last, after, self._long)
         self._long = ()
 
-    def _end_value(self, begun: _Begun, last: int | None) -> None:
-        """It ends there; None: the text ends before it does."""
-        if last is not None and last - begun.first > LONG:
-            self._end_part(last, None)
-            place = LongPlace(begun.first, last, parts=self._parts, around=begun.level - 1)
-            self._long = (*begun.long, place)
-        else:  # it is parsed with all else
-            before = begun.long
-            for part in self._parts:
-                begun.parts.add(part.last, part.after, (*before, *part.long))
-                before = ()
-            self._long = (*before, *self._long)
-        self._parts, self._begun = begun.parts, None
-
     def end(self) -> Parts:
-        if self._begun is not None:
-            self._end_value(self._begun, None)
+        """
+        Raises:
+            ValueError: it is not JSON.
+        """
+        if self._begun is not None and len(self.text) - self._begun.first > LONG:
+            raise ValueError("a value does not end")
         self._end_part(len(self.text), None)
         return self._parts
 

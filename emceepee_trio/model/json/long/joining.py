@@ -42,11 +42,8 @@ def parsed(
     text: bytes | bytearray,
     loads: Loads,
     long: Callable[[LongPlace], Steps[Any]],
-    around: int = 0,
 ) -> Steps[Any]:
     """What *part* of *text* says, within what was open before it; *long* is what is at a place.
-
-    So many brackets *around* it are left away.
 
     Raises:
         ValueError: it is not JSON, or not UTF-8.
@@ -56,18 +53,16 @@ def parsed(
         yield
         name = f"{_LONG}{len(stand_ins)}"
         stand_ins[name] = yield from long(place)
-        said += (
-            text[first : place.first] + (f'"{name}"' if place.parts is not None else name).encode()
-        )
+        said += text[first : place.first] + (f'"{name}"' if place.is_value else name).encode()
         first = place.last
     if stand_ins:
         yield
-    said = opening(part.before[around:]).encode() + said + text[first : part.last]
+    said = opening(part.before).encode() + said + text[first : part.last]
     if part.after is None:
         value = loads(said.decode())
-    elif after := part.after[around:]:
-        value = loads(said.decode() + _closing(after))
-        _take_end(value, after)
+    elif part.after:
+        value = loads(said.decode() + _closing(part.after))
+        _take_end(value, part.after)
     else:
         raise Unfit("is not JSON: there is more behind its end")
     return _put_back(value, stand_ins) if stand_ins else value
@@ -113,19 +108,19 @@ def _last(value: Any) -> Any:
 
 
 def joined(
-    parts: Iterable[JsonPart],
+    parts: Iterable[JsonPart | None],
     text: bytes | bytearray,
     loads: Loads,
     long: Callable[[LongPlace], Steps[Any]],
-    around: int = 0,
 ) -> Steps[Any]:
     """What all of them say."""
     spine = Spine()
     for n, part in enumerate(parts):
         if n:
             yield
-        value = yield from parsed(part, text, loads, long, around)
-        spine.join(value, b"" if part.after is None else part.after[around:])
+        if part is not None:
+            value = yield from parsed(part, text, loads, long)
+            spine.join(value, part.after or b"")
     return spine.whole
 
 

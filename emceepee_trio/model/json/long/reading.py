@@ -43,8 +43,8 @@ def _read_in_parts(
     def long(place: LongPlace) -> Steps[Any]:
         if left is None or place.is_name:
             return (yield from string(text, place, loads))
-        if place.parts is not None:
-            left.append((yield from LongValue.found(text, place, loads)))
+        if place.is_value:
+            left.append((yield from LongValue.found(text, place.first, place.last, loads)))
         else:
             left.append((yield from LongText.found(text, place.first, place.last, SLICE)))
         return left[-1]

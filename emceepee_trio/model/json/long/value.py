@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from ..intake import SLICE, Steps, finished
-from .cutting import LongPlace, Parts
+from .cutting import LongPlace, parts_of_value
 from .joining import Loads, joined, parsed, string
 from .text import LongText
 
@@ -23,44 +23,42 @@ class LongValue:
     """Found by `reading.read`, which has looked through all of it."""
 
     _message: bytes | bytearray
-    _place: LongPlace
+    _first: int
+    _last: int
     _loads: Loads
     _texts: dict[int, LongText] = attrs.field(factory=dict, init=False)
     """Long strings in it, by where they begin."""
 
     @classmethod
-    def found(cls, message: bytes | bytearray, place: LongPlace, loads: Loads) -> Steps[LongValue]:
+    def found(
+        cls, message: bytes | bytearray, first: int, last: int, loads: Loads
+    ) -> Steps[LongValue]:
         """Raises `ValueError`: it is not JSON, or not UTF-8."""
-        value = cls(message, place, loads)
-        for part in value._parts:
-            yield from parsed(part, message, loads, value._look, place.around)
+        value = cls(message, first, last, loads)
+        for part in parts_of_value(message, first, last):
+            if part is not None:
+                yield from parsed(part, message, loads, value._look)
             yield
         return value
 
     def __len__(self) -> int:
         """Bytes, as they came."""
-        return self._place.last - self._place.first
+        return self._last - self._first
 
     def said(self) -> Steps[Any]:
         """All of it."""
-        around = self._place.around
-        return (yield from joined(self._parts, self._message, self._loads, self._say, around))
+        parts = parts_of_value(self._message, self._first, self._last)
+        return (yield from joined(parts, self._message, self._loads, self._say))
 
     def parts(self) -> Iterator[tuple[bytes, Any, bytes | None]]:
         """What is open before each, what it says within that, and what is open after it.
 
         Long texts in it stay where they are.
         """
-        around = self._place.around
-        for part in self._parts:
-            value = finished(parsed(part, self._message, self._loads, self._leave, around))
-            after = part.after[around:] if part.after is not None else None
-            yield part.before[around:], value, after
-
-    @property
-    def _parts(self) -> Parts:
-        assert self._place.parts is not None
-        return self._place.parts
+        for part in parts_of_value(self._message, self._first, self._last):
+            if part is not None:
+                value = finished(parsed(part, self._message, self._loads, self._leave))
+                yield part.before, value, part.after
 
     def _look(self, place: LongPlace) -> Steps[Any]:
         if place.is_name:

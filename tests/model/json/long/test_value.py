@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -39,19 +41,25 @@ AROUND: list[Callable[[bytes], bytes]] = [
 ]
 
 
-def left_in(text: bytes, size: int, long: int) -> tuple[Any, list[LongValue]]:
-    """What it says, and the values that stay where they are."""
-    left: Left = []
+@contextmanager
+def slices(size: int, long: int) -> Generator[None]:
+    """What stays where it is is cut up again by whoever goes through it."""
     with pytest.MonkeyPatch.context() as patch:
         in_slices_of(size, patch, long)
-        value = finished(read(text, MEASURE, loads, left))
+        yield
+
+
+def left_in(text: bytes) -> tuple[Any, list[LongValue]]:
+    """What it says, and the values that stay where they are."""
+    left: Left = []
+    value = finished(read(text, MEASURE, loads, left))
     return value, [each for each in left if isinstance(each, LongValue)]
 
 
 def said_of(text: bytes, size: int, long: int) -> object:
     try:
-        value, _ = left_in(text, size, long)
-        return finished(unfolded(value))
+        with slices(size, long):
+            return finished(unfolded(left_in(text)[0]))
     except Unfit as unfit:
         return str(unfit).replace("UTF-8", "JSON").split(":")[0]
 
@@ -68,18 +76,19 @@ def test_it_says_what_it_would_say_elsewhere(
     size: int, inner: bytes, around: Callable[[bytes], bytes], long: int
 ) -> None:
     text = around(inner)
-    value, left = left_in(text, size, long)
-    assert bool(left) >= (inner[:1] in b"{[" and len(inner) > long and len(text) > size)
-    for each in left:
-        said = finished(each.said())
-        assert said in (json.loads(inner), [3])
-        looks = Looks()
-        pieces = pieces_of_long(each, looks.see)
-        assert json.loads("".join(pieces).encode("utf-8", "surrogatepass")) == said
-        assert looks.said() == shape(said)
-        if not _has_half_a_pair(said):  # a piece with one is in ASCII, and not all
-            assert "".join(pieces_of_long(each)) == dumps(said)
-    assert finished(unfolded(value)) == json.loads(text)
+    with slices(size, long):
+        value, left = left_in(text)
+        assert bool(left) >= (inner[:1] in b"{[" and len(inner) > long and len(text) > size)
+        for each in left:
+            said = finished(each.said())
+            assert said in (json.loads(inner), [3])
+            looks = Looks()
+            pieces = pieces_of_long(each, looks.see)
+            assert json.loads("".join(pieces).encode("utf-8", "surrogatepass")) == said
+            assert looks.said() == shape(said)
+            if not _has_half_a_pair(said):  # a piece with one is in ASCII, and not all
+                assert "".join(pieces_of_long(each)) == dumps(said)
+        assert finished(unfolded(value)) == json.loads(text)
 
 
 def _has_half_a_pair(value: Any) -> bool:
@@ -124,8 +133,9 @@ def test_a_name_twice_is_the_same_in_parts(
     for said in (plain, left):
         assert said in (json.loads(text), "has a name twice in an object")
     if isinstance(left, dict):
-        (held,) = left_in(text, size, 0)[1]
-        assert json.loads("".join(pieces_of_long(held))) == finished(held.said())
+        with slices(size, 0):
+            (held,) = left_in(text)[1]
+            assert json.loads("".join(pieces_of_long(held))) == finished(held.said())
 
 
 def test_it_takes_no_step_that_is_long() -> None:
@@ -185,3 +195,33 @@ def test_it_is_bounded_like_all_else() -> None:
     ):
         with pytest.raises(Unfit, match=why):
             finished(read(AROUND[0](inner), Measure(2**30, 400_000), loads, []))
+
+
+def test_one_that_does_not_end_is_refused_without_a_long_step() -> None:
+    text = AROUND[0](json.dumps({"rows": ROWS}).encode())[:-4]
+    lengths: list[int] = []
+
+    def counted(part: str) -> Any:
+        lengths.append(len(part))
+        return json.loads(part)
+
+    with pytest.raises(Unfit, match="a value does not end"):
+        finished(read(text, MEASURE, counted, []))
+    assert max(lengths, default=0) < 2.1 * SLICE
+
+
+def test_nothing_of_it_is_there_but_the_message() -> None:
+    text = AROUND[0](json.dumps({"rows": ROWS * 7}).encode())
+    assert len(text) > 3_000_000
+    left: Left = []
+    tracemalloc.start()
+    try:
+        finished(read(text, MEASURE, loads, left))
+        _, highest_read = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        assert isinstance(left[-1], LongValue)
+        assert sum(map(len, pieces_of_long(left[-1], Looks().see))) > 3_000_000
+        _, highest_written = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert max(highest_read, highest_written) < 2 * 64 * 1024
