@@ -25,6 +25,7 @@ async def test_nothing_shows_all_that_it_hangs_together_with() -> None:
             mcp.client("ada").modern_tool("execute_tool", **call)
             await trio.testing.wait_all_tasks_blocked()
             assert [peer.began for peer in peers.all] == [["t"]]
+            gc.collect()  # what other tests have left
             kinds = {type(each): each for each in gc.get_objects() if _is_ours(type(each))}
             assert len(kinds) > 50
             long = [kind for kind, each in kinds.items() if len(repr(each)) > SHORT]

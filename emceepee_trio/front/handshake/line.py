@@ -13,7 +13,7 @@ HOLES = 4
 """Turns remembered for each stream, also those that are not true any more."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Line:
     """Those that have something to lose, by their turns as far as they are known.
 

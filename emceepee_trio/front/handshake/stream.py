@@ -56,7 +56,7 @@ class Stream:
     """One log. Numbers start at 1, so 0 is the cursor of somebody who has seen nothing."""
 
     id: str
-    _freed: Callable[[Stream], None]
+    _freed: Callable[[Stream], None] = attrs.field(repr=False)
     """To be called when an entry may go that had to be kept before."""
     entries: deque[StreamEntry] = attrs.field(factory=deque, init=False)
     telling: dict[int, StreamEntry] = attrs.field(factory=dict, init=False)

@@ -41,7 +41,7 @@ class UnknownStream(Exception):
     """The id names no stream of this session."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Streams:
     """All streams of one session, and the bound on what they hold together."""
 

@@ -38,6 +38,14 @@ def fill(streams: Streams, stream: Stream, *texts: str) -> None:
         streams.add(stream, text)
 
 
+async def test_none_shows_all_others() -> None:
+    """That is what a failing test does with each: a thousand would be a million."""
+    streams = Streams("s")
+    stream = [streams.new() for _ in range(1000)][-1]
+    for each in (streams, stream, streams._line):
+        assert len(repr(each)) < 1000
+
+
 async def test_what_was_missed_and_what_is_new_are_one_sequence() -> None:
     streams = Streams("s")
     stream = streams.new()
