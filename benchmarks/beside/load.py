@@ -186,6 +186,7 @@ def running(contender: Contender, *before: str) -> Iterator[Running]:
         stdin=pipe if with_pipes else none,
         stdout=pipe if with_pipes else none,
         stderr=none,
+        cwd="/",  # where we are, what Python imports of ours would be this revision, whatever it is
     )
     with process:
         try:
