@@ -415,7 +415,7 @@ async def open_without_network(*servers: HttpServer) -> AsyncGenerator[None]:
             async with stream:
                 await server._serve(stream)
 
-        async def connect(*_: object, port: int, **__: object) -> trio.SocketStream:
+        async def connect(host: object, port: int, **_: object) -> trio.SocketStream:
             await trio.lowlevel.checkpoint()
             ends = map(trio.socket.from_stdlib_socket, socket.socketpair())
             ours, theirs = map(trio.SocketStream, ends)
