@@ -13,11 +13,11 @@ import attrs
 import httpx2
 
 from ...config import Server
-from ...errors import ConnectFailed
 from .auth import ServerAuth
 from .channels import Channels, Outgoing, Received, Target
 from .cookies import SET, FewCookies
-from .posts import Ended, Post
+from .posts import Post
+from .transport import shown_of
 
 MOST_REDIRECTS = 20
 FRAMING = {b"content-length", b"transfer-encoding"}
@@ -88,17 +88,8 @@ class Courier:
 
     async def _show(self, request: Outgoing) -> Mapping[str, str]:
         """What the server is shown of who asks: also put into *request*."""
-        if self._auth is None:
-            return {}
-        try:
-            shown = await self._auth.headers()
-            request.headers.update(
-                (k.lower().encode(), v.encode("ascii")) for k, v in shown.items()
-            )
-        except ConnectFailed as error:
-            raise Ended(error.message) from None
-        except UnicodeError:
-            raise Ended("what this server is to be shown cannot be sent in a header") from None
+        shown = await shown_of(self._auth)
+        request.headers.update((k.lower().encode(), v.encode()) for k, v in shown.items())
         return shown
 
     async def _is_refused(self, shown: Mapping[str, str]) -> bool:

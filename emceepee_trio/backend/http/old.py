@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any
 
 import attrs
 import httpx2
@@ -33,10 +33,12 @@ from .network import RestrictedTransport
 from .posts import Ended
 from .transport import (
     SESSION_ID,
+    ClosedElsewhere,
     HttpTransport,
     certificates,
     client_options,
     session_header,
+    shown_of,
     spelled,
 )
 
@@ -155,12 +157,7 @@ class _Client(httpx2.AsyncClient):
         return response
 
     async def _show(self, request: httpx2.Request) -> Mapping[str, str]:
-        if self._peer.auth is None:
-            return {}
-        try:
-            shown = await self._peer.auth.headers()
-        except ConnectFailed as error:
-            raise Ended(error.message) from None
+        shown = await shown_of(self._peer.auth)
         request.headers.update(shown)
         return shown
 
@@ -179,11 +176,11 @@ _sending: ContextVar[_Sending | None] = ContextVar("sending", default=None)
 
 
 @attrs.define(eq=False)
-class _Writes:
+class _Writes(ClosedElsewhere):
     """Messages to the SDK, which takes what JSON cannot say for the end of the connection.
 
     It would write a long one at once, so of that it gets no more than it looks at, and what goes
-    out is our text. Closing is left to it.
+    out is our text.
     """
 
     _inner: Any
@@ -200,15 +197,6 @@ class _Writes:
                 await self._inner.send(SessionMessage(message, item.metadata))
         finally:
             _sending.reset(token)
-
-    async def aclose(self) -> None:
-        pass
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        pass
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ era speaks first. Knows how messages travel, and nothing of what they ask for.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Self
+from contextlib import asynccontextmanager, closing, suppress
+from typing import Any
 
 import anyio
 import attrs
@@ -41,6 +41,7 @@ from .pace import Pace
 from .posts import Ended, Post, posting
 from .transport import (
     SESSION_ID,
+    ClosedElsewhere,
     HttpTransport,
     certificates,
     client_options,
@@ -77,7 +78,7 @@ class Rest:
 
 
 @attrs.define(eq=False)
-class Streamable:
+class Streamable(ClosedElsewhere):
     """Messages to one server, and what it says in turn."""
 
     _peer: HttpTransport
@@ -117,15 +118,6 @@ class Streamable:
                 raise
             self._peer.close()
             raise anyio.BrokenResourceError from None
-
-    async def aclose(self) -> None:
-        pass
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        pass
 
     async def _send(
         self,
@@ -374,20 +366,20 @@ async def open_streamable(
     peer = HttpTransport(server, session, measure, restricted, auth, said)
     context = await certificates()
     client = httpx2.AsyncClient(**client_options(peer), trust_env=not restricted)
-    channels = Channels(context, restricted, None if restricted else client)
-    async with client, trio.open_nursery() as nursery:
+    with closing(Channels(context, restricted, None if restricted else client)) as channels:
+        async with client, trio.open_nursery() as nursery:
 
-        def on_response(response: Received, post: Post | None) -> None:
-            streamable.on_response(response, post)
+            def on_response(response: Received, post: Post | None) -> None:
+                streamable.on_response(response, post)
 
-        home, fixed = Target.of(httpx2.URL(server.url)), fixed_headers(server, client)
-        courier = Courier(channels, home, fixed, auth, on_response, peer.check_let_in)
-        streamable = Streamable(peer, courier, nursery)
-        peer.end_session = streamable.end_session
-        try:
-            with said, reads:
-                yield reads, streamable, peer
-        finally:
-            await streamable.leave()  # noqa: ASYNC102 - whoever is cancelled says no more
-            channels.close()
-        nursery.cancel_scope.cancel("connection is closed")
+            home, fixed = Target.of(httpx2.URL(server.url)), fixed_headers(server, client)
+            courier = Courier(channels, home, fixed, auth, on_response, peer.check_let_in)
+            streamable = Streamable(peer, courier, nursery)
+            peer.end_session = streamable.end_session
+            try:
+                with said, reads:
+                    yield reads, streamable, peer
+            finally:
+                # Bounded by whoever closes it (`link.CLOSING`); who is cancelled says no more.
+                await streamable.leave()  # noqa: ASYNC102 - see above
+            nursery.cancel_scope.cancel("connection is closed")

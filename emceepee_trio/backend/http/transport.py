@@ -11,9 +11,9 @@ import hashlib
 import json
 import re
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import httpx2
@@ -23,6 +23,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import INVALID_PARAMS, ErrorData, JSONRPCError, JSONRPCMessage
 
 from ...config import Server
+from ...errors import ConnectFailed
 from ...model.json.intake import Measure
 from ...waits.slices import in_slices
 from ..connections.messages import Said, dump, long_part, note
@@ -183,6 +184,36 @@ async def spelled(message: JSONRPCMessage) -> bytes:
     except (ValueError, RecursionError) as error:
         # A lone surrogate, hundreds of levels, a number without an end.
         raise unsayable(error) from None
+
+
+async def shown_of(auth: ServerAuth | None) -> Mapping[str, str]:
+    """What the server is shown of who asks.
+
+    Raises:
+        Ended: there is nothing to show, or nothing that could be sent.
+    """
+    if auth is None:
+        return {}
+    try:
+        shown = await auth.headers()
+    except ConnectFailed as error:
+        raise Ended(error.message) from None
+    if not "".join((*shown, *shown.values())).isascii():
+        raise Ended("what this server is to be shown cannot be sent in a header")
+    return shown
+
+
+class ClosedElsewhere:
+    """What the dispatcher closes when it ends, and is closed where it was opened."""
+
+    async def aclose(self) -> None:
+        pass
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
 
 
 def unsayable(error: Exception) -> MCPError:

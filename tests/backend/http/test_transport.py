@@ -14,13 +14,16 @@ import pytest
 import trio
 import trio.testing
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_PARAMS, JSONRPCRequest
 
 from emceepee_trio.backend.connections import listening
 from emceepee_trio.backend.connections.witness import NotRun, Unanswered
-from emceepee_trio.config import Limits, Reconnect
+from emceepee_trio.backend.http.streamable import open_streamable
+from emceepee_trio.config import Limits, Reconnect, Server
 from emceepee_trio.errors import ConnectFailed
 from emceepee_trio.model.events import ServerDisconnected
+from emceepee_trio.model.json.intake import Measure
 from http_child import open_http_child
 from http_server import GONE, QUIET, HttpServer, Reply, Request, open_http_server
 from play import MODERN
@@ -70,6 +73,31 @@ async def test_nobody_waits_while_the_answer_is_looked_for_among_very_many(kind:
                 with steps_measured() as longest:
                     assert (await it.call("any"))["content"] == ["it"]
     assert longest() < 0.05
+
+
+async def test_who_is_cancelled_leaves_no_connection_open() -> None:
+    """The server's session cannot be ended then, but what is kept for further requests is ours."""
+    said = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x"}}
+    measure, at_once = Measure(LIMIT, LIMIT), 3
+    with trio.fail_after(GUARD):
+        async with open_http_server(HttpServer()) as server, trio.open_nursery() as nursery:
+            entry = Server("one", url=server.url)
+            with trio.CancelScope() as scope:
+                opened = open_streamable(entry, "s", measure, restricted=False, auth=None)
+                async with opened as (reads, writes, peer):
+                    async with trio.open_nursery() as sending:
+                        for n in range(at_once):
+                            first = JSONRPCRequest(
+                                jsonrpc="2.0", id=n, method="initialize", params=said
+                            )
+                            nursery.start_soon(reads.receive)
+                            sending.start_soon(writes.send, SessionMessage(first))
+                    assert peer.session_id is not None
+                    (kept,) = writes._courier.channels._idle.values()
+                    sockets = [channel.socket for channel in kept]
+                    scope.cancel()
+                    await trio.lowlevel.checkpoint()
+            assert [each.fileno() for each in sockets] == [-1] * at_once
 
 
 async def test_a_call_whose_rest_cannot_be_asked_for_may_have_run() -> None:
